@@ -1,5 +1,9 @@
-/** A forgotten password: a link by mail, bound to the browser that asked, with which a new one is chosen. */
-import { html } from '../../../shared/base/html.ts'
+/**
+ * A forgotten password: a link by mail, bound to the browser that asked, with which a new one is chosen. Who reads the mail of
+ * somebody else has no use for it: another browser needs the code that the page showed to who asked.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { type Html, html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { strong } from '../../html/page.ts'
@@ -8,6 +12,7 @@ import { BusyError } from '../../limits/attempts.ts'
 import type { Source } from '../../limits/devices.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { isMailAddress, linkMail } from '../mail/mail.ts'
+import { digestOf } from '../mail/mailed-tokens.ts'
 import { opensToOthers } from '../passwords/new-password.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
 import type { AccountParts } from './deps.ts'
@@ -17,6 +22,10 @@ import type { AccountVisit } from './visit.ts'
 /** In an hour: asked for from one address; sent to one person, for strangers and for each of the person's own devices. */
 const ASKS_MAX = 20
 export const MAILS_MAX = 5
+/** Codes tried for one link. */
+const CODES_MAX = 5
+const CODE_PURPOSE = 'reset-code'
+const CODE_DIGITS = 8
 
 export function askForLink({ mailer }: AccountParts, { frame }: AccountVisit): View {
   const { account, signIn } = frame.words
@@ -46,8 +55,21 @@ export async function sendLink(parts: AccountParts, visit: AccountVisit, form: U
   const browser = cookies.mark(req, res)
   const email = form.get('email') ?? ''
   deliveries.later(() => mailLink(parts, { email, source, browser, texts: mails.reset }))
-  return shown(frame, forgotten.sentTitle, html`<p role="status">${forgotten.sent}</p>`)
+  const code = codesOf(parts, browser)[0] ?? ''
+  return shown(
+    frame,
+    forgotten.sentTitle,
+    html`<p role="status">${forgotten.sent}</p><p>${forgotten.code}</p><p class="code">${spaced(code)}</p>`,
+  )
 }
+
+/** The code of a browser, by each master key. Nothing that is stored or mailed tells it. */
+const codesOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, browser: string): readonly string[] =>
+  masterKeys.derive(CODE_PURPOSE).map((key) => {
+    const number = createHmac('sha256', key).update(`reset ${browser}`).digest().readBigUInt64BE()
+    return String(number % 10n ** BigInt(CODE_DIGITS)).padStart(CODE_DIGITS, '0')
+  })
+const spaced = (code: string): string => `${code.slice(0, CODE_DIGITS / 2)} ${code.slice(CODE_DIGITS / 2)}`
 
 type ResetRequest = {
   readonly email: string
@@ -90,6 +112,7 @@ export async function askForNew(parts: AccountParts, visit: AccountVisit): Promi
 /** Uses the link up when everything else is right. */
 export async function takeNew(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
   const { req, res, frame } = visit
+  if (form.has('code')) return takeCode(parts, visit, form.get('code') ?? '')
   const found = await tokenOf(parts, visit)
   if ('view' in found) return found.view
   const password = form.get('password') ?? ''
@@ -134,8 +157,41 @@ async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: A
   const found = token === '' ? null : await tokens.find(sql, 'reset', token)
   if (found === null) return { view: gone(frame) }
   if (cookies.isSame(req, found.browser)) return { token, email: found.email }
-  const { otherBrowserTitle, otherBrowser } = frame.words.account.reset
-  return { view: notGood(frame, otherBrowserTitle, otherBrowser) }
+  return { view: codePage(frame, null) }
+}
+
+/** The code shows that who opens the link also asked for it. The link is this browser's from then on. */
+async function takeCode(parts: AccountParts, { req, res, frame }: AccountVisit, given: string): Promise<View> {
+  const { sql, tokens, cookies, mailAttempts } = parts
+  const token = cookies.kept(req, 'reset')
+  const found = token === '' ? null : await tokens.find(sql, 'reset', token)
+  if (found === null) return gone(frame)
+  const { browser, email } = found
+  if (browser === null || cookies.isSame(req, browser)) return newPasswordPage(frame, email, null)
+  const { tooManyCodes, goneTitle } = frame.words.account.reset
+  if (!(await mailAttempts.take(`codes for ${digestOf(token)}`, CODES_MAX)))
+    return notGood(frame, goneTitle, tooManyCodes, 'tooMany')
+  const digits = Buffer.from(given.replaceAll(/\D/g, '').slice(0, CODE_DIGITS).padEnd(CODE_DIGITS))
+  if (!codesOf(parts, browser).some((code) => timingSafeEqual(Buffer.from(code), digits)))
+    return codePage(frame, frame.words.account.reset.wrongCode)
+  const moved = await tokens.moveTo(sql, token, { from: browser, to: cookies.mark(req, res) })
+  return moved ? newPasswordPage(frame, email, null) : gone(frame)
+}
+
+function codePage(frame: Frame, problem: string | null): View {
+  const { reset } = frame.words.account
+  const described = problem === null ? html`` : html` aria-invalid="true" aria-describedby="problem"`
+  return shown(
+    frame,
+    reset.otherBrowserTitle,
+    html`<p>${reset.otherBrowser}</p>${alertOf(problem)}
+<form method="post" data-step="code">
+<label for="code">${reset.code}</label>
+<input id="code" name="code" type="text" inputmode="numeric" autocomplete="off" pattern="[0-9 ]{8,9}" title="${reset.codeForm}" maxlength="9" required autofocus${described}>
+<button type="submit">${frame.words.common.continue}</button>
+</form>${another(frame)}`,
+    problem === null ? 'shown' : 'invalid',
+  )
 }
 
 function gone(frame: Frame): View {
@@ -143,15 +199,11 @@ function gone(frame: Frame): View {
   return notGood(frame, reset.goneTitle, reset.gone)
 }
 
-function notGood(frame: Frame, title: string, why: string): View {
-  const { again } = frame.words.account.reset
-  return shown(
-    frame,
-    title,
-    html`${alertOf(why)}<p><a href="${frame.mount}${PATHS.accountForgotten}">${again}</a></p>`,
-    'invalid',
-  )
-}
+const notGood = (frame: Frame, title: string, why: string, outcome: 'invalid' | 'tooMany' = 'invalid'): View =>
+  shown(frame, title, html`${alertOf(why)}${another(frame)}`, outcome)
+
+const another = ({ mount, words }: Frame): Html =>
+  html`<p><a href="${mount}${PATHS.accountForgotten}">${words.account.reset.again}</a></p>`
 
 function newPasswordPage(frame: Frame, email: string, problem: NewPasswordProblem | null): View {
   const outcome = problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : 'invalid'

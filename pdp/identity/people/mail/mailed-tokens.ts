@@ -16,6 +16,8 @@ export type MailedTokens = {
   create(sql: Queries, kind: Exclude<MailedKind, 'invitation'>, token: MailedToken): Promise<string>
   /** Reads without using. Null: no token of this kind, or no longer. */
   find(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
+  /** From now on it is for another browser. False when it is no longer good, or no longer for `from`. */
+  moveTo(sql: Queries, token: string, browsers: { readonly from: string; readonly to: string }): Promise<boolean>
   /** Uses it up. Of several that try at the same time, one gets it. */
   take(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
 }
@@ -47,6 +49,14 @@ export function createMailedTokens({ clock }: { readonly clock: () => number }):
       const values = [digestOf(token), kind, now()]
       const [row] = await sql.query<MailedToken>(`select ${COLUMNS} from mailed_token where ${LIVE}`, values)
       return row ?? null
+    },
+    async moveTo(sql, token, { from, to }) {
+      const values = [digestOf(token), 'reset', now(), from, to]
+      const moved = await sql.query(
+        `update mailed_token set browser = $5 where ${LIVE} and browser = $4 returning 1`,
+        values,
+      )
+      return moved.length > 0
     },
     async take(sql, kind, token) {
       const values = [digestOf(token), kind, now()]

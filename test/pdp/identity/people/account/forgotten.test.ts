@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { numberEvents } from '../../../../../pdp/engine/store/number-events.ts'
-import { createBrowser } from '../../../../support/browser.ts'
+import { type Browser, createBrowser } from '../../../../support/browser.ts'
 import { createFlow } from '../../flow.ts'
 import { createFlows } from '../../flows.ts'
 import { CONTEXT, PASSWORD } from '../../harness.ts'
@@ -25,6 +25,9 @@ async function canSignIn(email: string, password: string): Promise<boolean> {
   const path = (await browser.send(createFlow(world).authorizeUrl({}))).headers.get('location') ?? ''
   return (await browser.send(path, { form })).status === 303
 }
+
+const codeIn = (page: string): string => /<p class="code">([^<]*)</.exec(page)?.[1] ?? ''
+const give = (code: string, by: Browser): Promise<Response> => by.send(RESET, { form: { code } })
 
 describe('who forgot a password', () => {
   test('gets a link by mail, chooses another with it, and signs in with that one alone', async () => {
@@ -108,16 +111,69 @@ describe('a link', () => {
     expect((await open(first)).status).toBe(400)
   })
 
-  test('is of no use in another browser, and none is spent by trying', async () => {
+  test('is of no use in another browser without the code of the first, and none is spent by trying', async () => {
     const { email } = await person()
     await ask(email)
     const link = mailbox.linkTo(email)
     const thief = createBrowser(world.issuer)
     expect((await open(link, thief)).html).toContain('another browser')
-    expect((await choose('the password of a thief', thief)).status).toBe(400)
-    await ask('nobody@x.example', thief) // now it has a cookie too, but another one
-    expect((await open(link, thief)).status).toBe(400)
-    expect((await open(link)).status).toBe(200)
+    expect(await (await choose('the password of a thief', thief)).text()).toContain('name="code"')
+    // Now it has a cookie too, and a code, but another one.
+    const own = codeIn(await (await ask('nobody@x.example', thief)).text())
+    expect((await open(link, thief)).html).toContain('name="code"')
+    expect((await give(own, thief)).status).toBe(400)
+    expect(await (await choose('the password of a thief', thief)).text()).toContain('name="code"')
+    await open(link)
+    expect((await choose(NEW_PASSWORD)).status).toBe(200)
+    expect(await canSignIn(email, NEW_PASSWORD)).toBe(true)
+  })
+
+  test('works in another browser with the code that the first one shows, and from then on in that one alone', async () => {
+    const { email } = await person()
+    const code = codeIn(await (await ask(email)).text())
+    const link = mailbox.linkTo(email)
+    const phone = createBrowser(world.issuer)
+    await open(link, phone)
+    expect(await (await give(code.replace(' ', ''), phone)).text()).toContain('name="repeated"')
+    expect((await open(link)).html).toContain('name="code"')
+    expect((await choose(NEW_PASSWORD, phone)).status).toBe(200)
+    expect(await canSignIn(email, NEW_PASSWORD)).toBe(true)
+    expect((await open(link, phone)).status).toBe(400)
+  })
+
+  test('takes five codes, and no more afterwards, not even the right one', async () => {
+    const { email } = await person()
+    const code = codeIn(await (await ask(email)).text())
+    const thief = createBrowser(world.issuer)
+    await open(mailbox.linkTo(email), thief)
+    for (const wrong of [
+      '',
+      '1',
+      'abc',
+      '0'.repeat(4_000),
+      code.replace(/.$/, (digit) => String((Number(digit) + 1) % 10)),
+    ])
+      expect((await give(wrong, thief)).status).toBe(400)
+    expect((await give(code, thief)).status).toBe(429)
+    expect(await (await choose('the password of a thief', thief)).text()).toContain('name="code"')
+    await open(mailbox.linkTo(email))
+    expect((await choose(NEW_PASSWORD)).status).toBe(200)
+  })
+
+  test('shows a code to everybody who asks, also for an address that nobody has', async () => {
+    const code = codeIn(await (await ask('nobody@x.example')).text())
+    expect(code).toMatch(/^[0-9]{4} [0-9]{4}$/)
+    expect(codeIn(await (await ask('nobody@x.example', createBrowser(world.issuer))).text())).not.toBe(code)
+  })
+
+  test('cannot be moved by the page of another site', async () => {
+    const { email } = await person()
+    const code = codeIn(await (await ask(email)).text())
+    const other = createBrowser(world.issuer)
+    await open(mailbox.linkTo(email), other)
+    const sent = await other.send(RESET, { form: { code }, headers: { origin: 'https://evil.example' } })
+    expect(sent.status).toBe(400)
+    expect(await (await choose(NEW_PASSWORD, other)).text()).toContain('name="code"')
   })
 
   test('is not used up by programs that open the links of mails', async () => {
