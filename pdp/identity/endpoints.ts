@@ -119,7 +119,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
     decoyHash: decoys.chosen,
     decoys: createPasswordDecoys({ sql, masterKeys, clock, log, own: decoys.chosen }),
   })
-  const passkeySteps = createPasskeySteps({ issuer, passkeys, secondFactor, signIn, starts, clock })
+  const passkeySteps = createPasskeySteps({ passkeys, secondFactor, signIn, starts, clock })
   const signingIn = { elsewhere, devices, frameOf, signIn, isSignedIn, secondFactor, passkeySteps }
   const invitations = (at: Queries) =>
     createInvitations({ issuer, appendJournal, appendEvents, clock, ...mail, sql: at })

@@ -24,7 +24,6 @@ import { createIntrospection, type Introspection } from './issuer/tokens/introsp
 import { createResources } from './issuer/tokens/resources.ts'
 import { createRevocations } from './issuer/tokens/revocation.ts'
 import { createTokenHook } from './issuer/tokens/token-hook.ts'
-import { mountOf } from './oauth/paths.ts'
 import { createPasskeys } from './people/factors/passkeys.ts'
 import { createSecondFactor } from './people/factors/second-factor.ts'
 import type { AcceptInvitation } from './people/invitations/invitation-link.ts'
@@ -85,7 +84,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const hook = createTokenHook({ sql, appendJournal, masterKeys, fetch, clock, log, onOutcome })
   const external = createExternalIssuers(deps)
   const passkeys = createPasskeys({ issuer, sql, appendEvents, clock, log, revocations })
-  const frameOf = createFrames(deps.branding, mountOf(deps.issuer), passkeys.isPossible)
+  const frameOf = createFrames(issuer, deps.branding, passkeys.isPossible)
   const ring = await createKeyRing(deps)
   const publicJwks = (): readonly JWK[] => ring.current().publicJwks
   const introspection = createIntrospection({

@@ -43,7 +43,7 @@ beforeAll(async () => {
     const response = await fetch(local + path, { method: 'PUT', headers, body: JSON.stringify(body) })
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
   }
-  const people = ['ann', 'bob', 'cleo', 'dora'].flatMap((name) => [`${name}-light`, `${name}-dark`])
+  const people = ['ann', 'bob', 'cleo', 'dora', 'eve'].flatMap((name) => [`${name}-light`, `${name}-dark`])
   for (const user of people)
     await put(`/v1/users/${user}`, { name: user, email: `${user}@acme.example`, password: PASSWORD })
   await put('/v1/clients/ledger', {
@@ -70,9 +70,12 @@ afterEach(async () => {
 type Scheme = 'light' | 'dark'
 type Tab = { readonly page: Page; readonly complaints: string[]; look(name: string): Promise<void> }
 
-async function open(colorScheme: Scheme, javaScriptEnabled = true): Promise<Tab> {
+async function open(colorScheme: Scheme, javaScriptEnabled = true, offersPasskeys = false): Promise<Tab> {
   const context = await chromium.newContext({ baseURL: issuer, colorScheme, javaScriptEnabled })
   const page = await context.newPage()
+  // This authenticator would answer at once, before anybody has pressed anything.
+  if (!offersPasskeys)
+    await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false')
   const complaints: string[] = []
   page.on('console', (message) => {
     if (/Content Security Policy|violates/i.test(message.text())) complaints.push(message.text())
@@ -85,7 +88,7 @@ const press = (page: Page, name: string): Promise<void> => page.getByRole('butto
 const text = (page: Page): Promise<string> => page.getByRole('main').innerText()
 async function givePassword(page: Page, person: string): Promise<void> {
   await page.getByLabel('E-mail address').fill(`${person}@acme.example`)
-  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
   await press(page, 'Sign in')
 }
 /** The page asks by itself; a browser may want to be asked for it by hand. */
@@ -294,6 +297,52 @@ test.each(['light', 'dark'] as const)(
     await press(page, 'Continue')
     await page.waitForURL(`${CALLBACK}*`)
     expect(answered().get('code')).not.toBeNull()
+    expect(complaints).toEqual([])
+  },
+  180_000,
+)
+
+test.each(['light', 'dark'] as const)(
+  'a page with scripts shows a password, copies codes, and offers the passkey by itself, in the %s scheme',
+  async (scheme) => {
+    const person = `eve-${scheme}`
+    const { page, look, complaints } = await open(scheme, true, true)
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.goto('/account')
+    expect(await page.getByLabel('E-mail address').getAttribute('autocomplete')).toBe('username webauthn')
+    const field = page.locator('input[name=password]')
+    await field.fill('what nobody sees')
+    expect(await field.getAttribute('type')).toBe('password')
+    await page.getByLabel('Show password').check()
+    expect(await field.getAttribute('type')).toBe('text')
+    await look('sign-in-shown')
+    await page.getByLabel('Show password').uncheck()
+    expect(await field.getAttribute('type')).toBe('password')
+    await page.getByLabel('Show password').check()
+    await givePassword(page, person)
+    await look('account-with-sessions')
+
+    await authenticator(page)
+    await page.goto('/account/passkeys')
+    await page.getByLabel('Name, such as').fill('Laptop')
+    await press(page, 'Add a passkey')
+    const codes = await page.locator('.codes code').allInnerTexts()
+    await page.evaluate('window.print = () => document.title += " printed"')
+    await press(page, 'Print')
+    expect(await page.title()).toContain('printed')
+    await press(page, 'Copy')
+    await page.getByText('Copied').waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(codes.join('\n'))
+    await look('recovery-codes-copied')
+
+    await page.context().clearCookies()
+    await page.goto('/account')
+    await page.waitForURL(/\/account$/)
+    expect(await text(page)).toContain(`${person}@acme.example`)
+    await page.goto('/account/password')
+    await page.getByLabel('Show password').check()
+    expect(await page.locator('input[type=password]').count()).toBe(0)
+    await look('password-shown')
     expect(complaints).toEqual([])
   },
   180_000,

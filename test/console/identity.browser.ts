@@ -133,7 +133,7 @@ async function open(
 const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
 async function signIn(page: Page, person: string, password = PASSWORD): Promise<void> {
   await page.getByLabel('E-mail address').fill(`${person}@acme.example`)
-  await page.getByLabel('Password').fill(password)
+  await page.getByLabel('Password', { exact: true }).fill(password)
   await press(page, 'Sign in')
 }
 /** Where the application would be. */

@@ -132,7 +132,7 @@ async function open(
 const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
 async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.getByLabel('E-mail address').fill(email)
-  await page.getByLabel('Password').fill(password)
+  await page.getByLabel('Password', { exact: true }).fill(password)
   await press(page, 'Sign in')
 }
 const heading = (page: Page): Promise<string> => page.locator('h1').innerText()
@@ -207,10 +207,10 @@ test.each(['light', 'dark'] as const)(
     expect(page.url()).toBe(`${here.issuer}/account/proof`)
     await look('foreign-proof')
     await page.getByLabel('E-mail address').fill('cy@acme.example')
-    await page.getByLabel('Password').fill('wrong')
+    await page.getByLabel('Password', { exact: true }).fill('wrong')
     await press(page, 'Sign in and connect')
     await look('foreign-proof-wrong')
-    await page.getByLabel('Password').fill(PASSWORD)
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
     await page.getByLabel('E-mail address').fill('cy@acme.example')
     await press(page, 'Sign in and connect')
     expect(await heading(page)).toBe('Your account')

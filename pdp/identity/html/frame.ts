@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Client } from 'oidc-provider'
 import { type Brand, type Branding, createBrand, webUrl } from '../../shared/pages/brand.ts'
+import { mountOf } from '../oauth/paths.ts'
 import { type Context, paramsOf } from '../oauth/request.ts'
 import { type Words, words } from './words/words.ts'
 
@@ -14,7 +15,8 @@ export type Application = {
 }
 export type Frame = {
   readonly words: Words
-  /** Path of the issuer, which stands before those of the pages. */
+  readonly issuer: string
+  /** Its path, which stands before those of the pages. */
   readonly mount: string
   readonly requestId: string
   readonly brand: Brand
@@ -28,13 +30,15 @@ export type FrameOf = (
   about?: { readonly uiLocales?: string | undefined; readonly client?: Client | undefined },
 ) => Frame
 
-export function createFrames(branding: Branding = {}, mount = '', passkeys = false): FrameOf {
+export function createFrames(issuer: string, branding: Branding = {}, passkeys = false): FrameOf {
   const brand = createBrand(branding)
+  const mount = mountOf(issuer)
   return (req, { uiLocales, client } = {}) => ({
     words: words(req, uiLocales),
     // The handler of the routes has put it there.
     requestId: [req.headers['x-request-id']].flat()[0] ?? '',
     brand,
+    issuer,
     mount,
     passkeys,
     application: client === undefined ? null : applicationOf(client),

@@ -1,20 +1,24 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { brandFooter, brandHeader, links, pagePolicy, picture } from '../../shared/pages/brand.ts'
+import { urlOf } from '../oauth/paths.ts'
 import type { Frame } from './frame.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 
-/** Words and brand of the frame are those of the whole page. `script`: its source in the policy; default: none may run. */
-export function page(frame: Frame, title: string | Html, body: Html, { script = '' } = {}): Page {
+/** By default none may run. `script`: the source of one within the page. `files`: paths of ours. */
+export type Scripts = { readonly script?: string; readonly files?: readonly string[] }
+
+/** Words and brand of the frame are those of the whole page. */
+export function page(frame: Frame, title: string | Html, body: Html, scripts: Scripts = {}): Page {
   const { words, brand } = frame
   const name = brand.name === undefined ? EMPTY : html` · ${brand.name}`
   return {
-    headers: headersOf(frame, script),
+    headers: headersOf(frame, scripts),
     html: html`<!doctype html>
 <html lang="${words.lang}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}${name}</title><style>${brand.style}</style></head>
-<body>${brandHeader(brand)}<main>${applicationLogo(frame)}<h1>${title}</h1>${body}${aboutApplication(frame)}</main>${brandFooter(brand, words.links)}</body>
+<body>${brandHeader(brand)}<main>${applicationLogo(frame)}<h1>${title}</h1>${body}${aboutApplication(frame)}</main>${brandFooter(brand, words.links)}${(scripts.files ?? []).map((path) => html`<script type="module" src="${frame.mount}${path}"></script>`)}</body>
 </html>
 `.toString(),
   }
@@ -22,11 +26,15 @@ export function page(frame: Frame, title: string | Html, body: Html, { script = 
 
 export const strong = (text: string): Html => html`<strong>${text}</strong>`
 
-function headersOf({ brand, application }: Frame, script: string): Page['headers'] {
+function headersOf({ brand, application, issuer }: Frame, { script = '', files = [] }: Scripts): Page['headers'] {
+  const sources = [script, ...files.map((path) => urlOf(issuer, path))].filter((source) => source !== '')
   const { logo } = application ?? {}
   return {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': pagePolicy(brand, { pictures: logo === undefined ? [] : [logo], script }),
+    'content-security-policy': pagePolicy(brand, {
+      pictures: logo === undefined ? [] : [logo],
+      script: sources.join(' '),
+    }),
     'cache-control': 'no-store',
     vary: 'Accept-Language',
     'referrer-policy': 'same-origin',

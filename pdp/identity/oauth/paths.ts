@@ -22,6 +22,7 @@ export const PATHS = {
   accountAuthenticator: '/account/authenticator',
   accountPasskeys: '/account/passkeys',
   passkeyScript: '/account/passkey.js',
+  pageScript: '/account/page.js',
   accountVerification: '/account/verification',
   accountInvitation: '/account/invitation',
   accountProviders: '/account/providers',

@@ -90,6 +90,7 @@ summary{color:var(--act);cursor:pointer}
 .code{font:700 1.6rem/1.2 ui-monospace,monospace;letter-spacing:.1em;text-align:center}
 form+form{margin-top:2rem;border-top:1px solid var(--line)}
 form+form.other{margin-top:1rem;padding-top:.25rem}
+label.show{margin:.5rem 0 0;font-weight:400}
 fieldset{margin:1rem 0;padding:.5rem 1rem;border:1px solid var(--line);border-radius:6px}
 fieldset label{margin:.5rem 0;font-weight:400}
 input[type=radio]{accent-color:var(--act)}
@@ -106,6 +107,7 @@ small{color:var(--soft)}
 .about{margin:1.5rem 0 0;font-size:.875rem;color:var(--soft)}
 .about a,body>footer a{display:inline-block;min-height:1.5rem;margin-right:1rem}
 body>footer{padding:1rem .25rem;font-size:.875rem;color:var(--soft)}
+@media print{button,a.act,[aria-live]{display:none}}
 :focus-visible{outline:3px solid #c77d00;outline-offset:2px}
 `
   return { ...rest, style, styleHash: createHash('sha256').update(style.toString()).digest('base64') }

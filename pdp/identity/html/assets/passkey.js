@@ -7,6 +7,7 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
     void answer(form)
   })
   if (form.dataset.passkey === 'get') void answer(form)
+  if (form.dataset.passkey === 'autofill') void offer(form)
 }
 
 async function answer(form) {
@@ -28,8 +29,21 @@ async function answer(form) {
   }
 }
 
-async function get(options) {
+/** Waits until the person chooses a passkey among what the browser can fill in; most never do. */
+async function offer(form) {
+  try {
+    if (!(await globalThis.PublicKeyCredential?.isConditionalMediationAvailable?.())) return
+    const credential = await get(JSON.parse(form.dataset.options), { mediation: 'conditional' })
+    form.elements.credential.value = JSON.stringify(credential)
+    form.submit()
+  } catch (error) {
+    console.info(error)
+  }
+}
+
+async function get(options, how = {}) {
   const { id, rawId, type, response } = await navigator.credentials.get({
+    ...how,
     publicKey: {
       ...options,
       challenge: bytes(options.challenge),

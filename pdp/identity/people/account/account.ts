@@ -1,6 +1,6 @@
 /** Pages at `/account`, on which people manage their own accounts. They need no JavaScript. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { readPasskeyScript } from '../../html/passkey-script.ts'
+import { readScripts } from '../../html/page-scripts.ts'
 import { createSharedAttempts } from '../../limits/shared-attempts.ts'
 import { isCrossSite, readForm } from '../../oauth/forms.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
@@ -88,14 +88,14 @@ const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
     { ...own(PATHS.accountVerification, { show: askToConfirm, act: verify }), link: 'verification' },
   ],
 ])
-export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passkeyScript]
+export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passkeyScript, PATHS.pageScript]
 
 /** `more`: screens of other rooms. */
 export function createAccount(deps: AccountDeps, more: (path: string) => Screen | undefined): Account {
   const { knownPasswords: list, ...rest } = deps
   const { deliveries, sql, clock, issuer, directory, mailer, log, appendEvents, revocations } = deps
   const tokens = createMailedTokens(deps)
-  const script = readPasskeyScript()
+  const scripts = readScripts()
   const mailAttempts = createSharedAttempts({ sql, clock, windowMs: MAIL_WINDOW_MS })
   const notices = createNotices({ issuer, directory, mailer, log, deliveries, mailAttempts })
   const parts: AccountParts = {
@@ -109,7 +109,8 @@ export function createAccount(deps: AccountDeps, more: (path: string) => Screen 
   }
   return {
     async answer(req, res, path) {
-      if (path === PATHS.passkeyScript) return void res.writeHead(STATUS.shown, script.headers).end(script.text)
+      const script = scripts.get(path)
+      if (script !== undefined) return void res.writeHead(STATUS.shown, script.headers).end(script.text)
       const screen = SCREENS.get(path) ?? more(path)
       if (screen === undefined) throw new TypeError(`${path} is not a page of the account`)
       const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })

@@ -133,8 +133,10 @@ export function codesPage(visit: AccountVisit, codes: readonly string[]): View {
     frame,
     recovery.title,
     html`<p role="status">${recovery.lead}</p>
-<ol class="codes">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ol>
+<ol class="codes" data-copy="${recovery.copy}" data-copied="${recovery.copied}" data-print="${recovery.print}">${codes.map((code) => html`<li><code>${code}</code></li>`)}</ol>
 <p><a class="act" href="${wayBack(visit) ?? `${frame.mount}${PATHS.account}`}">${recovery.kept}</a></p>`,
+    'shown',
+    'script',
   )
 }
 

@@ -217,5 +217,6 @@ ${newPasswordFields(frame.words, { email, problem })}
 <button type="submit">${reset.save}</button>
 </form>`,
     outcome,
+    'script',
   )
 }

@@ -123,13 +123,14 @@ export function signedOutPage({ req, frame }: AccountVisit, { title, text }: { t
 }
 
 async function login(
-  { elsewhere }: AccountParts,
+  parts: AccountParts,
   visit: AccountVisit,
   view: { readonly email: string; readonly problem: PageProblem | null },
 ): Promise<View> {
   const { frame, req } = visit
   const organization = new URLSearchParams(req.url?.split('?')[1] ?? '').get('organization')
-  const buttons = await elsewhere.buttons(frame, { path: targetOf(visit) }, organization)
-  const page = loginPage(frame, { purpose: PURPOSE, ...view, elsewhere: buttons })
+  const buttons = await parts.elsewhere.buttons(frame, { path: targetOf(visit) }, organization)
+  const passkeys = await parts.passkeySteps.offer(turnOf(parts, visit, { waiting: null, sealed: null }))
+  const page = loginPage(frame, { purpose: PURPOSE, ...view, elsewhere: buttons, passkeys })
   return { outcome: outcomeOf(view.problem), page }
 }

@@ -12,10 +12,14 @@ import type { AccountVisit } from './visit.ts'
 export type View = { readonly outcome: StatusName; readonly page: Page }
 export type NewPasswordProblem = keyof Words['account']['passwordProblems']
 
-export const shown = (frame: Frame, title: string, body: Html, outcome: StatusName = 'shown'): View => ({
-  outcome,
-  page: page(frame, title, body),
-})
+/** `script`: with the one that makes it easier. */
+export const shown = (
+  frame: Frame,
+  title: string,
+  body: Html,
+  outcome: StatusName = 'shown',
+  script?: 'script',
+): View => ({ outcome, page: page(frame, title, body, script === undefined ? {} : { files: [PATHS.pageScript] }) })
 
 /** The page to open again is that of the form. */
 export const refused = ({ req, frame }: AccountVisit, trouble: 'crossSiteForm' | 'largeForm' | 'oldForm'): View => ({
@@ -46,7 +50,7 @@ export const timeOf = (seconds: number | null): string =>
 
 /** `autocomplete` and the hidden name let a password manager keep what is chosen. */
 export function newPasswordFields(
-  { account: { reset } }: Words,
+  { account: { reset }, common }: Words,
   view: { email: string | null; problem: NewPasswordProblem | null },
 ): Html {
   const described = view.problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
@@ -58,5 +62,5 @@ export function newPasswordFields(
 <label for="password">${reset.password}</label>
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required${described}>
 <label for="repeated">${reset.repeated}</label>
-<input id="repeated" name="repeated" type="password" autocomplete="new-password" minlength="8" maxlength="256" required>`
+<input id="repeated" name="repeated" type="password" autocomplete="new-password" minlength="8" maxlength="256" required data-show="${common.showPassword}">`
 }

@@ -3,7 +3,7 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { page } from '../../html/page.ts'
-import { passkeyParts, scriptSource } from '../../html/passkey-script.ts'
+import { passkeyParts } from '../../html/page-scripts.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { PASSKEYS_MAX, type Passkey } from '../factors/passkeys.ts'
 import { contextOf } from '../passwords/new-password.ts'
@@ -67,7 +67,7 @@ async function list(parts: AccountParts, visit: AccountVisit, person: Person, sa
   const body = html`<p>${passkeys.lead}</p>${status}${alert}${rows}${await adding(parts, visit, { person, count: all.length })}${recovery}${back(visit)}`
   return {
     outcome: said !== null && 'problem' in said ? 'invalid' : 'shown',
-    page: page(frame, passkeys.title, body, { script: scriptSource(parts.issuer) }),
+    page: page(frame, passkeys.title, body, { files: [PATHS.passkeyScript] }),
   }
 }
 

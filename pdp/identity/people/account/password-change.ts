@@ -74,5 +74,6 @@ ${newPasswordFields(frame.words, { email: person.user.email, problem })}
 <button type="submit">${change.save}</button>
 </form><p><a href="${frame.mount}${PATHS.account}">${change.back}</a></p>`,
     outcome,
+    'script',
   )
 }

@@ -39,6 +39,7 @@ ${newPasswordFields(frame.words, { email: found.invitation.email, problem })}
 <button type="submit" name="action" value="decline" class="plain" formnovalidate>${joining.decline}</button>
 </form>`,
     problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : 'invalid',
+    'script',
   )
 }
 

@@ -272,17 +272,19 @@ function purposeOf({ client }: Exchange): Purpose {
 const AGAIN: ReadonlySet<string> = new Set(['login_prompt', 'max_age'])
 
 async function showLogin(
-  { elsewhere }: InteractionDeps,
+  deps: InteractionDeps,
   exchange: Exchange,
   view: { email: string; problem: LoginProblem | null },
 ): Promise<void> {
+  const { elsewhere, passkeySteps } = deps
   const { interaction, client, frame } = exchange
   // Also of who is not signed in here: another provider may have let them in long ago.
   const fresh = paramsOf(interaction).max_age !== undefined || interaction.prompt.reasons.some((one) => AGAIN.has(one))
   const target = { interaction: interaction.uid, fresh }
   const organization = client.portcullis_organization ?? paramsOf(interaction).organization ?? null
   const buttons = await elsewhere.buttons(frame, target, organization)
-  const page = loginPage(frame, { purpose: purposeOf(exchange), ...view, elsewhere: buttons })
+  const passkeys = await passkeySteps.offer(turnOf(deps, exchange, { sealed: null, waiting: null }))
+  const page = loginPage(frame, { purpose: purposeOf(exchange), ...view, elsewhere: buttons, passkeys })
   showStep(exchange, { outcome: outcomeOf(view.problem), page })
 }
 

@@ -2,14 +2,14 @@
 import { EMPTY, html } from '../../../shared/base/html.ts'
 import type { Frame } from '../../html/frame.ts'
 import { type Page, page } from '../../html/page.ts'
-import { passkeyParts, scriptSource } from '../../html/passkey-script.ts'
+import { passkeyParts } from '../../html/page-scripts.ts'
+import { PATHS } from '../../oauth/paths.ts'
 import { hiddenFields, type LoginProblem, type Purpose, problemOf, reason, recoveryForm } from './sign-in-pages.ts'
 
 /** `options`: null when nothing can be asked now. */
 export function passkeyPage(
   frame: Frame,
   view: {
-    readonly issuer: string
     readonly purpose: Purpose
     readonly hidden: { readonly [name: string]: string }
     readonly options: object | null
@@ -43,6 +43,6 @@ export function passkeyPage(
     frame,
     passkeys.askTitle,
     html`${reason(frame.words, view.purpose)}${alert}<p>${passkeys.askLead}</p>${ask}${instead}${view.isSecond ? recoveryForm(frame.words, hidden, view.problem) : EMPTY}`,
-    { script: scriptSource(view.issuer) },
+    { files: [PATHS.passkeyScript] },
   )
 }

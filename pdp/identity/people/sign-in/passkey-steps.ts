@@ -13,6 +13,8 @@ import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { codePage, type LoginProblem, outcomeOf, type Purpose } from './sign-in-pages.ts'
 
 export type PasskeySteps = {
+  /** On the page that asks for a password: options for whoever has a passkey; null: none can be given now. */
+  offer(turn: Pick<Turn, 'req' | 'res' | 'at' | 'source'>): Promise<object | null>
   /** After the password: asks for the code, or for the passkey if the person has no other second factor. */
   askForSecond(turn: Turn & { readonly waiting: Waiting }, problem: LoginProblem | null): Promise<Step>
   /** `waiting`: whose password was right; null for who signs in without one. */
@@ -42,14 +44,13 @@ const fieldsOf = ({ hidden, waiting }: Turn): Turn['hidden'] =>
   waiting === null ? hidden : { ...hidden, [SECOND]: 'yes' }
 
 export function createPasskeySteps(deps: {
-  readonly issuer: string
   readonly passkeys: Passkeys
   readonly secondFactor: Pick<SecondFactor, 'kinds'>
   readonly signIn: Pick<SignIn, 'admit'>
   readonly starts: Starts
   readonly clock: () => number
 }): PasskeySteps {
-  const { issuer, passkeys, secondFactor, signIn, starts, clock } = deps
+  const { passkeys, secondFactor, signIn, starts, clock } = deps
 
   async function ask(turn: Turn, problem: LoginProblem | null = null): Promise<Step> {
     const { frame, purpose, waiting, req, res, at, source } = turn
@@ -59,11 +60,15 @@ export function createPasskeySteps(deps: {
     const options = mayAsk ? await passkeys.request(waiting?.accountId ?? null, { req, res, page: at }) : null
     const hasApp = waiting !== null && (await secondFactor.kinds(waiting.accountId)).app
     const shown = mayAsk ? problem : 'tooMany'
-    const view = { issuer, purpose, hidden, options, hasApp, isSecond: waiting !== null, problem: shown }
+    const view = { purpose, hidden, options, hasApp, isSecond: waiting !== null, problem: shown }
     return { outcome: outcomeOf(shown), page: passkeyPage(frame, view) }
   }
 
   return {
+    async offer({ req, res, at, source }) {
+      const mayOffer = passkeys.isPossible && starts.take({ address: source.address, person: null })
+      return mayOffer ? passkeys.request(null, { req, res, page: at }) : null
+    },
     ask,
     async askForSecond(turn, problem) {
       const { app, passkey } = await secondFactor.kinds(turn.waiting.accountId)

@@ -4,6 +4,7 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
 import { type Page, page, strong } from '../../html/page.ts'
+import { autofillForm } from '../../html/page-scripts.ts'
 import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import type { StatusName } from '../../oauth/status.ts'
@@ -29,26 +30,28 @@ export type Purpose =
   | { readonly kind: 'application'; readonly name: string }
   | { readonly kind: 'requests' | 'account' | 'again' | 'withCode' }
 
-/** `elsewhere`: buttons of other providers. */
+/** `elsewhere`: buttons of other providers. `passkeys`: options to offer them by; null: they are not offered. */
 export function loginPage(
   frame: Frame,
-  view: { purpose: Purpose; email: string; problem: PageProblem | null; elsewhere?: Html },
+  view: { purpose: Purpose; email: string; problem: PageProblem | null; elsewhere?: Html; passkeys?: object | null },
 ): Page {
   const focus = (on: boolean) => (on ? html` autofocus` : EMPTY)
   const { signIn, common } = frame.words
   const { alert, described } = problemOf(frame.words, view.problem)
+  const offer = view.passkeys ?? null
   return page(
     frame,
     signIn.title,
     html`${reason(frame.words, view.purpose)}${alert}
 <form method="post" data-step="login">
 <label for="email">${signIn.email}</label>
-<input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${view.email}"${described}${focus(view.email === '')}>
+<input id="email" name="email" type="email" autocomplete="${offer === null ? 'username' : 'username webauthn'}" maxlength="254" required value="${view.email}"${described}${focus(view.email === '')}>
 <label for="password">${signIn.password}</label>
-<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${focus(view.email !== '')}>
+<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required data-show="${common.showPassword}"${focus(view.email !== '')}>
 <button type="submit" name="action" value="login">${common.signIn}</button>${cancel(frame.words, view.purpose)}
 </form>${frame.passkeys ? passkeyForm(frame.words.factors.passkeys.signIn) : EMPTY}${view.elsewhere ?? EMPTY}
-<p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
+<p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>${offer === null ? EMPTY : autofillForm(offer)}`,
+    { files: [PATHS.pageScript, ...(offer === null ? [] : [PATHS.passkeyScript])] },
   )
 }
 

@@ -20,6 +20,7 @@ import { createBrand } from '../../../../pdp/shared/pages/brand.ts'
 
 const frameOf = (words: Words, requestId = ''): Frame => ({
   words,
+  issuer: 'https://id.example',
   mount: '',
   requestId,
   brand: createBrand(),
@@ -98,6 +99,16 @@ describe.each([...LANGUAGES])('in the language %s', (lang, words) => {
     expect(text).not.toMatch(/[{]\w+[}]|undefined|\[object/)
     expect(headers).toMatchObject({ 'cache-control': 'no-store', vary: 'Accept-Language' })
   })
+})
+
+test('a page that asks for a password may run the scripts of ours that it names, and no other page any', () => {
+  const view = { purpose: purpose('a'), email: '', problem: null }
+  const policy = (one: Page): string => /script-src [^;]*/.exec(one.headers['content-security-policy'] ?? '')?.[0] ?? ''
+  expect(policy(loginPage(frameOf(ENGLISH), view))).toBe('script-src https://id.example/account/page.js')
+  expect(policy(loginPage(frameOf(ENGLISH), { ...view, passkeys: {} }))).toBe(
+    'script-src https://id.example/account/page.js https://id.example/account/passkey.js',
+  )
+  expect(policy(errorPage(frameOf(ENGLISH), { trouble: 'failed', code: 'server_error' }))).toBe('')
 })
 
 describe('an error page', () => {

@@ -138,7 +138,7 @@ export async function serve(
       replay: processReplayMemory({ clock: Date.now, entriesMax: 1_000 }),
     }),
     handle: options.handle ?? (async () => false),
-    publicPages: createPublicPages({ issuer: 'https://id.example', frameOf: createFrames() }),
+    publicPages: createPublicPages({ issuer: 'https://id.example', frameOf: createFrames('https://id.example') }),
     signStatement: async (claims: JsonObject) => new UnsecuredJWT({ ...claims }).encode(),
     validateClient: async () => undefined,
     sessions: endings,

@@ -73,7 +73,7 @@ describe('a page', () => {
   const request = { url: '/', headers: {} }
 
   test('of a brand has its name, picture and links, and may load that picture only', () => {
-    const frame = createFrames(FULL)(request)
+    const frame = createFrames('https://id.example', FULL)(request)
     const { html: text } = page(frame, 'Title', html`<p>Body</p>`)
     expect(text).toContain('<title>Title · Example</title>')
     expect(text).toContain('<img src="https://cdn.example/logo.svg" alt="" referrerpolicy="no-referrer"><p>Example</p>')
@@ -88,7 +88,7 @@ describe('a page', () => {
   })
 
   test('without a brand loads nothing', () => {
-    const frame = createFrames()(request)
+    const frame = createFrames('https://id.example')(request)
     expect(policyOf(frame)).not.toMatch(/img-src|script-src|http/)
     expect(page(frame, 'x', html``).html).not.toMatch(/<header|<footer|<img/)
   })
@@ -98,7 +98,7 @@ describe('a page', () => {
       ...{ clientName: 'Ledger', logoUri: 'https://cdn.example/a;b,c.svg?x=1' },
       ...{ tosUri: 'https://l.example/t', policyUri: 'https://l.example/p' },
     })
-    const frame = createFrames()(request, { client })
+    const frame = createFrames('https://id.example')(request, { client })
     expect(page(frame, 'x', html``).html).toContain('Ledger: <a href="https://l.example/t">Terms</a>')
     expect(policyOf(frame)).toContain(' img-src https://cdn.example/a%3Bb%2Cc.svg;')
   })
@@ -120,7 +120,10 @@ describe('a page', () => {
 })
 
 describe('a browser', () => {
-  const pages = createPublicPages({ issuer: 'https://id.example/auth', frameOf: createFrames(FULL) })
+  const pages = createPublicPages({
+    issuer: 'https://id.example/auth',
+    frameOf: createFrames('https://id.example', FULL),
+  })
   const at = (url: string) => pages({ url, headers: { 'accept-language': 'de', 'x-request-id': 'request-1' } })
 
   test.each(['/', '/?x=1', '/auth', '/auth/'])('finds a page at the root %s of the issuer', (url) => {
@@ -140,7 +143,7 @@ describe('a browser', () => {
 })
 
 test('a link to another page keeps the path of the issuer', () => {
-  const frame = createFrames({}, '/auth')({ headers: {}, url: '/' })
+  const frame = createFrames('https://id.example/auth')({ headers: {}, url: '/' })
   const { html } = loginPage(frame, { purpose: { kind: 'account' }, email: '', problem: null })
   expect(html).toContain('href="/auth/account/forgotten?')
 })

@@ -24,7 +24,9 @@ describe('nobody learns', () => {
     for (const address of addresses) {
       const answer = await ask(address, createBrowser(world.issuer))
       const headers = [...answer.headers.keys()].sort().join()
-      answers.push([answer.status, headers, await answer.text()])
+      // Each browser has a code of its own.
+      const page = (await answer.text()).replace(/<p class="code">\d{4} \d{4}</, '<p class="code"><')
+      answers.push([answer.status, headers, page])
     }
     for (const answer of answers) expect(answer).toEqual(answers[0])
     expect(mailbox.received.map(({ to }) => to)).toEqual([[email]])

@@ -13,6 +13,7 @@ import {
   newPasskey,
   request,
   requestSecond,
+  SIGN_IN,
   stranger,
   withPasskey,
 } from './own-passkeys.ts'
@@ -54,6 +55,23 @@ describe('without a password', () => {
     const answered = await answer(by, asked, passkey.signed(asked.options), path)
     expect(answered.status).toBe(303)
     expect(await idToken(by, answered)).toMatchObject({ sub: id, acr: 'mfa', amr: ['hwk', 'user', 'mfa'] })
+  })
+
+  test.each([
+    ['the page of the account', async () => SIGN_IN],
+    ['the page of an application', (by: Browser) => atInteraction(by)],
+  ])('a passkey that the browser fills in on %s signs in', async (_, open) => {
+    const { passkey } = await withPasskey()
+    const by = stranger()
+    const path = await open(by)
+    const asked = askedBy(await (await by.send(path)).text())
+    expect(asked.html).toContain('autocomplete="username webauthn"')
+    expect(asked.options).toMatchObject({ allowCredentials: [], userVerification: 'required' })
+    expect((await answer(by, asked, passkey.signed(asked.options), path)).status).toBe(303)
+    // It is good once, and in this browser.
+    const other = stranger()
+    const again = await answer(other, asked, passkey.signed(asked.options), SIGN_IN)
+    expect([again.status, await isIn(other)]).toEqual([400, false])
   })
 
   test('a passkey signs in on the page for requests of applications', async () => {
