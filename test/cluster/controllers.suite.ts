@@ -95,7 +95,10 @@ describe.skipIf(controllers === null)('with real controllers', () => {
     await serve('deployment', 'http')
     await until(async () => (await cluster.endpoints('vault', 'deployment')).addresses.length === 3)
     expect((await cluster.endpoints('vault', 'deployment')).ports).toEqual([15_080])
-    expect(cluster.check('--namespace', 'vault')).toMatchObject({ status: 0, stdout: '0 findings\n' })
+    expect(cluster.check('--namespace', 'vault')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^0 findings\n/),
+    })
   })
 
   test('a Service that names the number of the app is found once, with the endpoints that it really has', async () => {
@@ -188,7 +191,10 @@ describe.skipIf(controllers === null)('with real controllers', () => {
     for (const kind of kinds) await cluster.kubectl('rollout', 'restart', `${kind}/${kind}`, '--namespace=vault')
     for (const kind of kinds) await cluster.rollOut('vault', `${kind}/${kind}`)
     // The Pod of the Job has the former sidecar, and has ended.
-    expect(cluster.check('--namespace', 'vault')).toMatchObject({ status: 0, stdout: '0 findings\n' })
+    expect(cluster.check('--namespace', 'vault')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^0 findings\n/),
+    })
   })
 
   describe('while the injector is away', () => {

@@ -12,7 +12,7 @@ import { checkHttpRoutes } from './http-routes.ts'
 import { findInjectors } from './injectors.ts'
 import { checkPolicies } from './network-policies.ts'
 import { checkServices } from './services.ts'
-import { type Finding, finding, type Named, ofKind, readWatched, type WatchedPod } from './watched.ts'
+import { type Finding, finding, hasEnded, type Named, ofKind, readWatched, type WatchedPod } from './watched.ts'
 
 /** `objects` as `kubectl get -o json` lists them. Throws ShapeError. */
 export function checkCluster(objects: readonly JsonObject[], checkRoutes: CheckRoutes): readonly Finding[] {
@@ -48,12 +48,6 @@ export function checkCluster(objects: readonly JsonObject[], checkRoutes: CheckR
     ...checkWorkloads(objects, (namespace) => guarded.find(({ name }) => name === namespace)?.mode),
     ...checkRouteFiles(objects, pods, checkRoutes),
   ]
-}
-
-/** Nothing runs in it any more, as in the Pods that a Job leaves, and its address may be another Pod's by now. */
-function hasEnded({ raw }: Named): boolean {
-  const phase = textAt(objectAt(raw.status, 'status').phase, 'status.phase')
-  return phase === 'Succeeded' || phase === 'Failed'
 }
 
 function readLabels({ raw }: Named): { readonly labels: ReadonlyMap<string, string>; readonly said: string | null } {

@@ -7,7 +7,7 @@ import { isObject, type JsonObject, listAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
 import { hasSidecarName } from '../pod/recognize-sidecar.ts'
 import { output } from './kubectl.ts'
-import { type Named, ofKind } from './watched.ts'
+import { hasEnded, type Named, ofKind } from './watched.ts'
 
 type Io = NodeJS.Process
 type Options = { readonly kubectl: string; readonly namespace: string; readonly context?: string }
@@ -51,7 +51,7 @@ type Asking = { readonly objects: readonly JsonObject[]; readonly ask: (...words
 
 /** One line for each sidecar; `ask` runs kubectl with these words. */
 export const statusLines = (pods: readonly Named[], asking: Asking): readonly Line[] =>
-  pods.flatMap((pod) => linesOf(pod, asking))
+  pods.flatMap((pod) => (hasEnded(pod) ? [] : linesOf(pod, asking)))
 
 function linesOf(pod: Named, { objects, ask }: Asking): readonly Line[] {
   const parsed = parsePod(pod.raw)

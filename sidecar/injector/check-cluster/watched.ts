@@ -98,6 +98,12 @@ export function readWatched(named: Named, mode: Mode): WatchedPod {
   return { ...named, mode, labels: pod.labels, sidecars, apps, open, addresses }
 }
 
+/** Nothing runs in it any more, as in the Pods that a Job leaves, and its address may be another Pod's by now. */
+export function hasEnded({ raw }: Named): boolean {
+  const phase = textAt(objectAt(raw.status, 'status').phase, 'status.phase')
+  return phase === 'Succeeded' || phase === 'Failed'
+}
+
 /** An IP address in one form of the several that IPv6 has. */
 export const plainIp = (address: string): string =>
   address.includes(':') ? (URL.parse(`http://[${address}]`)?.hostname ?? address) : address

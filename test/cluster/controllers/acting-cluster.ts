@@ -35,7 +35,7 @@ export type ActingCluster = Cluster & {
   endpoints(namespace: string, service: string): Promise<Endpoints>
 }
 
-const ASKING = { 'portcullis.dev/ports': 'http', 'portcullis.dev/routes': 'routes' }
+const ASKING = { 'portcullis.dev/ports': 'http', 'portcullis.dev/routes': 'invoices-routes' }
 
 /** Of a Pod with an init container, and an app that asks for a sidecar; `spec` is laid over it. */
 export function template(app: string, spec: JsonObject = {}): JsonObject {
