@@ -1,5 +1,6 @@
 /** Checks the WebSocket opening handshake (RFC 6455 section 4): its form, its route and its origin. */
 import type { IncomingMessage } from 'node:http'
+import { hasOrigin } from '../http/cors.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Route } from '../routes/route.ts'
@@ -26,7 +27,7 @@ export function checkHandshake(request: InboundRequest, route: Route): void {
     throw malformed('Sec-WebSocket-Key is not 16 bytes in base64')
   // Browsers send Origin with every handshake, together with cookies (RFC 6455 section 10.2).
   const origin = only(request, 'origin')
-  if (origin !== null && !route.origins.has(origin))
+  if (origin !== null && !hasOrigin(route.origins, origin))
     throw new RequestError('origin_refused', 'Pages of this origin may not open a connection here')
 }
 

@@ -2,7 +2,7 @@
 import { splitList } from './fields.ts'
 
 export type Cors = {
-  /** As browsers write them; null: all, never with credentials. */
+  /** As browsers write them, or with `*` as their first label; null: all, never with credentials. */
   readonly origins: ReadonlySet<string> | null
   /** Pages may send cookies. */
   readonly credentials: boolean
@@ -31,6 +31,13 @@ export const PUBLIC_CORS: Cors = {
   maxAgeSeconds: null,
   passesPreflights: false,
 }
+
+/** True when one of the origins is it, or is one with `*` in place of its first label. */
+export const hasOrigin = (origins: ReadonlySet<string>, origin: string): boolean =>
+  !origin.includes('*') && (origins.has(origin) || origins.has(origin.replace(FIRST_LABEL, '$1*')))
+
+/** The first label of a name that has more of them. */
+const FIRST_LABEL = /^([a-z][a-z0-9+.-]{0,31}:\/\/)[a-z0-9_-]{1,63}(?=\.)/
 
 /** True when pages of the asking origin may read the answer. */
 export const isShared = (fields: readonly string[]): boolean => fields.includes(ALLOW_ORIGIN)
@@ -89,7 +96,7 @@ function originFields({ origins, credentials }: Cors, origin: string | null): re
   if (origins === null) return [ALLOW_ORIGIN, '*']
   // A cache must not give the answer for one page to another.
   const varies = ['vary', 'Origin']
-  if (origin === null || !origins.has(origin)) return varies
+  if (origin === null || !hasOrigin(origins, origin)) return varies
   return [ALLOW_ORIGIN, origin, ...(credentials ? [ALLOW_CREDENTIALS, 'true'] : []), ...varies]
 }
 

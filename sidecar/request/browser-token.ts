@@ -2,7 +2,9 @@
  * A token that is not in Authorization: in a field of the client's, or where pages have it that cannot set fields. WebSocket and EventSource send it
  * as a subprotocol or as a cookie.
  */
+
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
+import { hasOrigin } from '../http/cors.ts'
 import { malformed, RequestError } from './errors.ts'
 import type { InboundRequest } from './inbound.ts'
 
@@ -80,7 +82,7 @@ const isEventSource = (request: InboundRequest): boolean =>
 function pageRefusal(request: InboundRequest, { origins }: Rules, upgrade: boolean): RequestError | null {
   const from = valuesOf(request, 'origin')
   const sites = valuesOf(request, 'sec-fetch-site')
-  const isNamed = from.length === 1 && origins.has(from[0] ?? '')
+  const isNamed = from.length === 1 && hasOrigin(origins, from[0] ?? '')
   const isOwn = !upgrade && from.length === 0 && sites.length === 1 && sites[0] === 'same-origin'
   if (isNamed || isOwn) return null
   const what = upgrade ? 'a connection' : 'an event stream'

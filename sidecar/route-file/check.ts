@@ -9,6 +9,12 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 
 /** Checks of one word. */
 const WORDS = ['public', 'signed_in']
+/** Words of other proxies. */
+const ELSEWHERE: { readonly [word: string]: string } = {
+  ...Object.fromEntries(['bypass', 'allow', 'anonymous', 'noop', 'everyone'].map((word) => [word, '"public"'])),
+  ...Object.fromEntries(['authenticated', 'one_factor', 'valid-user'].map((word) => [word, '"signed_in"'])),
+  two_factor: '{check: signed_in, step_up: {acr_values: [mfa]}}',
+}
 
 /** Returns the check, or an error message. `parameters` are the names of the route's path parameters. */
 export function parseCheck(text: string, parameters: readonly string[]): Check | string {
@@ -19,6 +25,9 @@ export function parseCheck(text: string, parameters: readonly string[]): Check |
   if (words.length === 1) {
     const word = first.toLowerCase()
     const nearest = WORDS.includes(word) ? word : nearestName(word, WORDS)
+    if (Object.hasOwn(ELSEWHERE, word))
+      return `${JSON.stringify(text)} is not a check; did you mean ${ELSEWHERE[word]}?`
+    if (word === 'deny') return 'deny is not a check: leave the route out, since what has no route is refused'
     if (nearest !== null) return `${JSON.stringify(text)} is not a check; did you mean "${nearest}"?`
   }
   if (words.length !== 2)

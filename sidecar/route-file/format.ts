@@ -149,7 +149,7 @@ export const ROUTE = {
   upgrade: optional(listOf({ const: 'websocket' }), 'Protocols that a request may upgrade to.'),
   origins: optional(
     listOf(textLike(/^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/)),
-    'Origins of pages that may open a WebSocket connection, or an event stream by a cookie. Default: those of public_url and resource.',
+    'Origins of pages that may open a WebSocket connection, or an event stream by a cookie, such as https://app.example.com or https://*.example.com. Default: those of public_url and resource.',
   ),
   token_from: optional(
     mapOf(TOKEN_FROM, { minProperties: 1 }),

@@ -8,7 +8,7 @@ import type { Route, RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import { ACR, AGE_SECONDS, BODIES, BODY_BYTES, COOKIE, MODES, type ROUTE, STEP_UP, TOKEN_FROM } from './format.ts'
 import { TIME } from './limits.ts'
-import { readCors } from './words/cors.ts'
+import { readCors, STARRED } from './words/cors.ts'
 import { fieldIssue } from './words/identity-headers.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
@@ -155,7 +155,8 @@ function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string>
   const origins = texts(reader, node, 'origins')
   for (const origin of origins ?? []) {
     // Compared byte for byte with the Origin field of browsers (RFC 6454 section 6.2).
-    if (URL.parse(origin)?.origin !== origin || origin === 'null')
+    const one = origin.replace(STARRED, '$1x')
+    if (URL.parse(one)?.origin !== one || one === 'null')
       reader.report(node, `${JSON.stringify(origin)} is not an origin, such as https://app.example.com`)
   }
   return origins === null ? null : new Set(origins)

@@ -251,7 +251,9 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
   } catch {
     // Reported below with its position.
   }
-  reader.report(node, `${JSON.stringify(text)} must be a host name without a port, or *. and one`)
+  const ascii = /[^\0-\x7f]/.test(text) ? URL.parse(`http://${text}`)?.hostname : undefined
+  const written = ascii === undefined ? '' : `; in DNS it is ${ascii}`
+  reader.report(node, `${JSON.stringify(text)} must be a host name without a port, or *. and one${written}`)
   return null
 }
 

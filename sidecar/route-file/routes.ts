@@ -24,7 +24,7 @@ import { readMcpRoute } from './mcp.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions, strippedIssue } from './options.ts'
 import { readAnswerRule } from './words/answer.ts'
 import { readComparison } from './words/comparison.ts'
-import type { Entry, YamlReader } from './words/yaml-reader.ts'
+import { type Entry, whyAbsent, type YamlReader } from './words/yaml-reader.ts'
 
 export type RouteDefaults = OptionDefaults & {
   readonly headers: HeaderNames
@@ -310,7 +310,9 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
   const [entry] = entries
   if (entry === undefined || entries.length > 1 || !COMBINATIONS.includes(entry.key)) {
     const unquoted = entry === undefined || entries.length > 1 ? null : unquotedCheck(reader, entry)
+    const why = entry === undefined ? null : whyAbsent(entry.key)
     if (unquoted !== null) reader.report(given, `put the check in quotes: ${unquoted}`)
+    else if (why !== null) reader.report(given, `${entry?.key} is not a check; ${why}`)
     else if (reader.resolve(given) !== null)
       reader.report(
         given,

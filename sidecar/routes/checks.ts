@@ -15,13 +15,14 @@ export type Check =
   | { readonly kind: 'permission'; readonly key: string }
   | { readonly kind: 'entitlement'; readonly key: string }
   | { readonly kind: 'scope'; readonly name: string }
-  /** `network`: of the address of the client; absent: the value is compared as text. `part`: of a claim that is a text, only its start or end. */
+  /** `network`: of the address of the client; absent: the value is compared as text. `part`: of a claim that is a text, only its start or end. `flag`: true or false of a document, and no text. */
   | {
       readonly kind: 'equals'
       readonly source: Source
       readonly value: string
       readonly network?: Network
       readonly part?: TextPart
+      readonly flag?: boolean
     }
 
 /** As the route file names them. */
@@ -193,8 +194,10 @@ function build(check: Check, building: Building): Built {
 }
 
 /** A claim that is a list has each of its items. */
-function isEqual({ source, value, network, part }: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
+function isEqual(check: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
+  const { source, value, network, part, flag } = check
   if (network !== undefined) return createNetworks([network]).has(values.read(source) ?? '')
+  if (flag === true) return values.readTyped(source, 'flag') === value
   if (source.from !== 'claims') return values.read(source) === value
   const claim = values.claim(source.name)
   const holds = (item: unknown): boolean => (part === undefined ? isScalar(item, value) : hasPart(item, part, value))

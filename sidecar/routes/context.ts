@@ -4,6 +4,8 @@ import { describeSource, type Source } from './template.ts'
 
 export const VALUE_TYPES = ['string', 'int', 'double', 'bool', 'list'] as const
 export type ValueType = (typeof VALUE_TYPES)[number]
+/** `flag`: true or false of JSON, and no text that says so. */
+export type ReadType = ValueType | 'flag'
 type Scalar = string | number | boolean
 export type ContextValue = Scalar | readonly Scalar[]
 export type ContextEntry = { readonly name: string } & (
@@ -13,7 +15,7 @@ export type ContextEntry = { readonly name: string } & (
 export type RouteContext = readonly ContextEntry[]
 /** The values that a request offers for it. Null: a missing claim. Any other missing value throws RequestError. */
 export type ContextValues = {
-  readonly readTyped: (source: Source, type: ValueType) => string | null
+  readonly readTyped: (source: Source, type: ReadType) => string | null
   readonly claim: (name: string) => unknown
 }
 

@@ -6,7 +6,7 @@ import type { ClientRequest } from '../http/client-request.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, missing, RequestError, unusable, ValueError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import type { ValueType } from './context.ts'
+import type { ReadType } from './context.ts'
 import type { Source } from './template.ts'
 
 /** A check takes a value from the body; or it takes none, and a service must not find there what was judged elsewhere. */
@@ -121,7 +121,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 export function readMember(
   text: string,
   { path, parts }: Extract<Source, { from: 'body' }>,
-  type: ValueType = 'string',
+  type: ReadType = 'string',
 ): string {
   const name = `body.${path.join('.')}`
   let at = 0
@@ -130,7 +130,10 @@ export function readMember(
 }
 
 /** The text or the exact integer in `value`, as `readMember` has it. Throws RequestError. */
-export function valueText(value: string, name: string, type: ValueType = 'string'): string {
+export function valueText(value: string, name: string, type: ReadType = 'string'): string {
+  const isFlag = value === 'true' || value === 'false'
+  if (type === 'flag' && isFlag) return value
+  if (type === 'flag' && value !== 'null') throw unusable(`${name} is neither true nor false`)
   if (value.startsWith('"')) return stringAt(value, 0, value.length)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
   if ((type === 'double' && /^[-\d]/.test(value)) || (type === 'bool' && /^[tf]/.test(value))) return value

@@ -20,6 +20,10 @@ export type Source =
 export type Template = readonly (string | Source)[]
 
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/
+/** Issuers name claims by URLs (`https://app.example.com/roles`) and in name spaces (`cognito:groups`). */
+const CLAIM_NAME = /^[\x21-\x5a\x5c\x5e-\x7a\x7c\x7e]{1,128}$/
+/** `filter[org]` and `$top`, too. */
+const QUERY_NAME = /^[A-Za-z0-9_.$[\]-]{1,128}$/
 const HEADER_NAME = /^[A-Za-z0-9-]{1,128}$/
 const BODY_DEPTH_MAX = 8
 
@@ -39,7 +43,9 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   }
   if (from === 'header')
     return HEADER_NAME.test(name) ? { from, name: name.toLowerCase() } : `{${text}} is not a header name`
-  if (!NAME.test(name)) return `{${text}} has no name after the dot`
+  if (name === '') return `{${text}} has no name after the dot`
+  const form = from === 'claims' ? CLAIM_NAME : from === 'query' ? QUERY_NAME : NAME
+  if (!form.test(name)) return `{${text}} has a name with a character that it cannot have, or with more than 128`
   if (from === 'claims') return { from, name }
   if (from === 'query') return { from, name, parts: keyParts(name) }
   if (from !== 'body' && from !== 'item')

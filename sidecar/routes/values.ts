@@ -5,7 +5,7 @@ import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
 import { malformed, missing, unusable } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
-import { isReadAlike, type ValueType } from './context.ts'
+import { isReadAlike, type ReadType } from './context.ts'
 import { exactPlace, readMember, valueText, writtenAt } from './json-body.ts'
 import { refuseQueryTwin } from './path-twins.ts'
 import { decodeQuery, isReadAs, queryPairs, readQuery } from './query.ts'
@@ -30,7 +30,7 @@ export function requestValues(options: ValueOptions): CheckValues {
   const claims = given ?? NO_CLAIMS
   const read = (source: Source): string | null => readTyped(source, 'string')
 
-  function readTyped(source: Source, type: ValueType): string | null {
+  function readTyped(source: Source, type: ReadType): string | null {
     switch (source.from) {
       case 'path':
         return readParameter(source)
@@ -97,7 +97,7 @@ export function requestValues(options: ValueOptions): CheckValues {
 const NO_CLAIMS = { all: Object.freeze(Object.create(null)), scopes: new Set<string>(), organization: null }
 
 /** Clients read an answer by exact names. Throws RequestError. */
-function readItem(item: string, source: Extract<Source, { from: 'item' }>, type: ValueType): string {
+function readItem(item: string, source: Extract<Source, { from: 'item' }>, type: ReadType): string {
   const at = exactPlace(item, source.path)
   if (at === null) throw missing(`${describeSource(source)} is missing`)
   return valueText(writtenAt(item, at), describeSource(source), type)

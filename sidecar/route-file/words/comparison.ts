@@ -1,5 +1,5 @@
 /** Reads the checks that compare a value of the request: `equals`, and for claims `starts_with` and `ends_with`. */
-import { isScalar, type Node } from 'yaml'
+import { isScalar, isSeq, type Node } from 'yaml'
 import { type Network, parseNetwork } from '../../../pdp/shared/base/addresses.ts'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import { type Check, TEXT_PARTS, type TextPart } from '../../routes/checks.ts'
@@ -23,10 +23,10 @@ export function readComparison({ reader, parse, note }: Reading, { key: how, key
   const of: Check[] = []
   for (const { key, keyNode: at, value: expected } of entries) {
     const source = parse(key)
-    const text =
+    const { text, flag } =
       part === undefined
         ? readExpected(reader, { source, expected, key })
-        : reader.text(expected, `the value for ${key}`)
+        : { text: reader.text(expected, `the value for ${key}`), flag: false }
     if (typeof source === 'string') reader.report(at, source)
     else note(at, source)
     const issue = part === undefined || typeof source === 'string' ? null : issueOfPart(part, source, text)
@@ -34,7 +34,11 @@ export function readComparison({ reader, parse, note }: Reading, { key: how, key
     if (typeof source === 'string' || text === null || issue !== null) continue
     const network = source.from === 'client' ? readNetwork(reader, expected, text) : undefined
     if (network === null) continue
-    const more = { ...(network !== undefined && { network }), ...(part !== undefined && { part }) }
+    const more = {
+      ...(network !== undefined && { network }),
+      ...(part !== undefined && { part }),
+      ...(flag && { flag }),
+    }
     of.push({ kind: 'equals', source, value: text, ...more })
   }
   const [first] = of
@@ -60,14 +64,20 @@ function readNetwork(reader: YamlReader, node: Node | null, text: string): Netwo
   }
 }
 
-/** Only a claim can be a number, true or false. */
+/** Only a claim, or a member of a document, can be true or false, and only a claim a number. */
 function readExpected(
   reader: YamlReader,
   { source, expected, key }: { source: Source | string; expected: Node | null; key: string },
-): string | null {
+): { readonly text: string | null; readonly flag: boolean } {
   const node = reader.resolve(expected)
   const value = isScalar(node) ? node.value : null
   const isPlain = typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
-  if (isPlain && typeof source !== 'string' && source.from === 'claims') return String(value)
-  return reader.text(expected, `the value for ${key}`)
+  const from = typeof source === 'string' ? null : source.from
+  const flag = typeof value === 'boolean' && (from === 'body' || from === 'item')
+  if (flag || (isPlain && from === 'claims')) return { text: String(value), flag }
+  if (isPlain) reader.report(expected, `the value for ${key} must be a string: write "${value}"`)
+  else if (isSeq(node))
+    reader.report(expected, `equals compares ${key} with one value: write an equals for each, in any`)
+  else return { text: reader.text(expected, `the value for ${key}`), flag }
+  return { text: null, flag }
 }

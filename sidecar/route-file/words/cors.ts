@@ -12,7 +12,7 @@ const MAX_AGE_SECONDS = { min: 0, max: 86_400 }
 export const CORS = {
   origins: required(
     listOf(textLike(ORIGIN)),
-    'Origins of pages that may read answers, such as https://app.example.com, or "*" alone for every page.',
+    'Origins of pages that may read answers, such as https://app.example.com; https://*.example.com for every name with one label more, of a domain that is yours alone; or "*" alone for every page.',
   ),
   credentials: optional(FLAG, 'Pages may send cookies, as with sign_in. Not with "*". Default: false.'),
   allow_headers: optional(
@@ -56,10 +56,13 @@ export function readCors(reader: YamlReader, node: Node | null): Cors | null {
 function readOrigin(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'an origin')
   // Compared byte for byte with the Origin field of browsers (RFC 6454 section 6.2).
-  if (text === null || text === '*' || isOrigin(text)) return text
+  if (text === null || text === '*' || isOrigin(text.replace(STARRED, '$1x'))) return text
   reader.report(node, `${JSON.stringify(text)} is not an origin, such as https://app.example.com`)
   return null
 }
+
+/** Before two labels at least, so that it is not every name of a country. */
+export const STARRED = /^(https?:\/\/)\*(?=\.[^.]+\.)/
 
 /** True for an origin as browsers write it. */
 export const isOrigin = (text: string): boolean => {

@@ -177,6 +177,29 @@ function knownAs(key: string, names: readonly string[]): string | null {
   return ours.find((name) => name !== undefined && names.includes(name)) ?? nearestName(key, names)
 }
 
+const ONLY_ALLOWS =
+  'checks only allow: say who may, by a relation with "but not" in its model or by comparisons in any, and give a narrower path or another method a route of its own'
+const AUTHORITY = 'ca_file names the authority of its certificate'
+
+/** Why there is no such member, where people look for it. */
+const ABSENT: { readonly [key: string]: string } = {
+  ...Object.fromEntries(
+    ['not', 'none', 'nor', 'not_equals', 'deny', 'forbid', 'except', 'unless'].map((key) => [key, ONLY_ALLOWS]),
+  ),
+  ...Object.fromEntries(['tls_skip_verify', 'insecure_skip_verify', 'verify'].map((key) => [key, AUTHORITY])),
+  and: 'did you mean all?',
+  or: 'did you mean any?',
+  in: 'any has an equals for each value',
+  contains: 'equals holds for a list that has the value',
+  matches: 'there are no expressions: equals, starts_with and ends_with compare claims',
+  regex: 'there are no expressions: equals, starts_with and ends_with compare claims',
+  methods: 'the method stands before the path, as in POST /x',
+  allow_methods: 'pages may use the methods that have routes',
+}
+
+export const whyAbsent = (key: string): string | null => (Object.hasOwn(ABSENT, key) ? (ABSENT[key] ?? null) : null)
+
 function unknownKey(what: string, key: string, near: string | null): string {
-  return `${what} has the unknown key ${JSON.stringify(key)}${near === null ? '' : `; did you mean ${near}?`}`
+  const why = whyAbsent(key) ?? (near === null ? null : `did you mean ${near}?`)
+  return `${what} has the unknown key ${JSON.stringify(key)}${why === null ? '' : `; ${why}`}`
 }

@@ -206,11 +206,15 @@ const PAGES: readonly Growth[] = [
       },
     ),
   ),
-  ofText('an origin', ['sidecar/http/cors.ts:corsFields', 'sidecar/http/cors.ts:fieldsFor'], {
-    unit: 'a',
-    before: 'https://',
-    work: (text) => [corsFields(CORS, ['origin', text]), fieldsFor(CORS, text)],
-  }),
+  ofText(
+    'an origin',
+    ['sidecar/http/cors.ts:corsFields', 'sidecar/http/cors.ts:fieldsFor', 'sidecar/http/cors.ts:hasOrigin'],
+    {
+      unit: 'a',
+      before: 'https://',
+      work: (text) => [corsFields(CORS, ['origin', text]), fieldsFor(CORS, text)],
+    },
+  ),
 ]
 
 const DOORS: readonly Growth[] = [

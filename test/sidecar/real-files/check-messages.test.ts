@@ -31,6 +31,9 @@ describe('a file that was refused is valid', () => {
     ['a bound of one body', 'POST /a: {check: "viewer a:{body.id}", body_bytes_max: 1000000}'],
     ['a token of a page', 'GET /a: {check: signed_in, upgrade: [websocket], token_from: {subprotocol: true}}'],
     ['a balancer that forwards TCP', 'GET /a: signed_in', 'trusted_proxies: [10.0.0.1]\nproxy_protocol: true'],
+    ['pages of every preview', 'GET /a: signed_in', 'cors: {origins: ["https://*.preview.example.com"]}'],
+    ['a claim that is named by a URL', 'GET /a: {equals: {"claims.https://a.test/roles": admin}}'],
+    ['true of a body', 'POST /a: {equals: {body.dry_run: true}}'],
     [
       'two audiences',
       'GET /a: signed_in',
@@ -47,6 +50,8 @@ describe('a file that was refused is valid', () => {
     expect(said(routes, extra, change)).toBe('')
   })
 })
+
+const CHECKS_ALLOW = 'checks only allow: say who may, by a relation with "but not" in its model'
 
 describe('a file names the way out', () => {
   test.each<[string, string, string, string?, ((text: string) => string)?]>([
@@ -118,6 +123,44 @@ describe('a file names the way out', () => {
       '',
       issuers('[{issuer: https://a.test, jwks_uri: "http://keycloak.svc:8080/certs"}]'),
     ],
+    ['a part that denies', CHECKS_ALLOW, 'GET /a: {all: [{not: {equals: {claims.a: b}}}, signed_in]}'],
+    ['a check that denies', CHECKS_ALLOW, 'GET /a: {not_equals: {claims.a: b}}'],
+    ['who may not', CHECKS_ALLOW, 'GET /a: {check: signed_in, deny: {equals: {claims.a: b}}}'],
+    ['a path of nobody', 'what has no route is refused', 'GET /a: deny'],
+    ['a bypass', 'did you mean "public"?', 'GET /a: bypass'],
+    ['two factors', 'did you mean {check: signed_in, step_up: {acr_values: [mfa]}}?', 'GET /a: two_factor'],
+    [
+      'several values',
+      'write an equals for each, in any',
+      'GET /a: {equals: {client.address: [10.0.0.0/8, 192.0.2.1]}}',
+    ],
+    ['a number of the query', 'must be a string: write "2"', 'GET /a: {equals: {query.v: 2}}'],
+    ['an expression over a claim', 'there are no expressions', 'GET /a: {all: [{matches: {claims.sub: "a.*"}}]}'],
+    ['one item of a claim', 'a character that it cannot have', 'GET /a: {equals: {"claims.aud[0]": a}}'],
+    ['an expression in a path', 'a parameter is a name alone, {id}', 'GET /a/{id:[0-9]+}: signed_in'],
+    ['a typed parameter', 'a parameter is a name alone, {id}', 'GET /a/<int:id>: signed_in'],
+    ['any name in a path', 'a parameter is a name alone, {id}', 'GET /a/<.*>: signed_in'],
+    ['a host in another script', 'in DNS it is xn--bcher-kva.example', 'GET /a: signed_in', 'hosts: [bücher.example]'],
+    ['methods as elsewhere', 'the method stands before the path', 'GET /a: {check: signed_in, methods: [POST]}'],
+    [
+      'methods of pages',
+      'the methods that have routes',
+      'GET /a: signed_in',
+      'cors: {origins: ["https://a.test"], allow_methods: [GET]}',
+    ],
+    [
+      'a certificate that nobody verifies',
+      'ca_file names the authority',
+      'GET /a: {check: signed_in, upstream: {url: "https://a.test", tls_skip_verify: true}}',
+    ],
+    ...['https://*', 'https://*.com', 'https://a.*.test', 'https://*a.b.test', 'https://*.*.test', '*.a.b.test'].map(
+      (origin): [string, string, string, string] => [
+        `the origin ${origin}`,
+        'is not an origin',
+        'GET /a: signed_in',
+        `cors: {origins: ["${origin}"]}`,
+      ],
+    ),
     ['a nesting without end', 'nested more than 100 levels deep', `GET /a: ${'{all: ['.repeat(10_000)}`],
   ])('with %s', (_, says, routes, extra, change) => {
     expect(said(routes, extra, change)).toContain(says)

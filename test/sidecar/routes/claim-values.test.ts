@@ -105,7 +105,7 @@ describe('a comparison with a claim', () => {
     ['{equals: {query.a: true}}', 'the value for query.a must be a string'],
     ['{equals: {header.x-a: 1}}', 'the value for header.x-a must be a string'],
     ['{equals: {claims.a: null}}', 'the value for claims.a must be a string'],
-    ['{equals: {claims.a: [x]}}', 'the value for claims.a must be a string'],
+    ['{equals: {claims.a: [x]}}', 'equals compares claims.a with one value'],
     ['{starts_with: {claims.a: 1}}', 'the value for claims.a must be a string'],
     ['{ends_with: {claims.a: true}}', 'the value for claims.a must be a string'],
     ['{starts_with: {claims.a: ""}}', 'starts_with needs a text'],
