@@ -14,8 +14,8 @@ export type AssertionEntry = {
   readonly keysFile: string
 }
 export type Assertion = {
-  /** The value of the field, with a compact JWS; null: it would be longer than servers take, and half of it would say something else. */
-  readonly sign: (identity: Identity) => string | null
+  /** The value of the field, with a compact JWS; null: it would be longer than servers take, and half of it would say something else. `audience`: null or absent: that of the file. */
+  readonly sign: (identity: Identity, audience?: string | null) => string | null
   /** The JWK Set that verifies it (RFC 7517), as JSON. */
   readonly keySet: string
 }
@@ -44,7 +44,7 @@ const REUSED_SECONDS = 30
 
 /** `keys`: the first signs, all are published. `issuer`: the public address of the sidecar. */
 export function createAssertion(
-  { header: field, audience, claims: names }: AssertionEntry,
+  { header: field, audience: usual, claims: names }: AssertionEntry,
   given: { readonly keys: readonly [Buffer, ...Buffer[]]; readonly issuer: string; readonly clock: () => number },
 ): Assertion {
   const { issuer, clock } = given
@@ -52,10 +52,10 @@ export function createAssertion(
   const active = keyOf(secret)
   const scheme = field === BEARER_FIELD ? 'Bearer ' : ''
   const header = base64url({ alg: 'ES256', typ: 'JWT', kid: active.kid })
-  // The claims object lives as long as the verified token is remembered.
-  const signed = new WeakMap<JsonMembers, { readonly text: string | null; readonly atSeconds: number }>()
+  // For each audience of the route file. The claims object lives as long as the verified token is remembered.
+  const known = new Map<string, WeakMap<JsonMembers, { readonly text: string | null; readonly atSeconds: number }>>()
 
-  function make(identity: Identity, iat: number): string | null {
+  function make(identity: Identity, audience: string, iat: number): string | null {
     const { subject, client, organization, scopes, claims } = identity
     const repeated = names.map((name) => [name, verifiedClaim(claims, name)] as const)
     const payload = base64url({
@@ -72,12 +72,15 @@ export function createAssertion(
   }
 
   return {
-    sign(identity) {
+    sign(identity, other = null) {
+      const audience = other ?? usual
+      const signed = known.get(audience) ?? new WeakMap()
+      known.set(audience, signed)
       const nowSeconds = Math.floor(clock() / 1_000)
-      const known = signed.get(identity.claims)
-      const ageSeconds = known === undefined ? -1 : nowSeconds - known.atSeconds
-      if (known !== undefined && ageSeconds >= 0 && ageSeconds < REUSED_SECONDS) return known.text
-      const text = make(identity, nowSeconds)
+      const last = signed.get(identity.claims)
+      const ageSeconds = last === undefined ? -1 : nowSeconds - last.atSeconds
+      if (last !== undefined && ageSeconds >= 0 && ageSeconds < REUSED_SECONDS) return last.text
+      const text = make(identity, audience, nowSeconds)
       signed.set(identity.claims, { text, atSeconds: nowSeconds })
       return text
     },

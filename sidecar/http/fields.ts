@@ -9,7 +9,10 @@ export type HeaderRules = {
   /** Fields about the bearer that the service gets beside our own. */
   readonly identity: readonly IdentityField[]
   /** Names the bearer in a signed field; null: no service wants one. */
-  readonly assertion: { readonly header: string; readonly sign: (identity: Identity) => string | null } | null
+  readonly assertion: {
+    readonly header: string
+    readonly sign: (identity: Identity, audience?: string | null) => string | null
+  } | null
   /** True when the client's field with this name is forwarded. */
   readonly passes: (name: string) => boolean
 }
@@ -85,6 +88,8 @@ export type OwnFields = {
   /** In place of the client's (W3C Trace Context); null: the client's passes unchanged. */
   readonly traceparent: string | null
   readonly identity: Identity | null
+  /** The audience of assertions; null or absent: that of the file. */
+  readonly audience?: string | null
 }
 export type Identity = {
   readonly subject: string
@@ -127,7 +132,7 @@ export function upstreamFields(options: {
   if (own.identity === null) return fields
   pushIdentity(fields, own.identity)
   if (rules.identity.length > 0) fields.push(...identityFields(rules.identity, own.identity.claims))
-  const signed = rules.assertion?.sign(own.identity) ?? null
+  const signed = rules.assertion?.sign(own.identity, own.audience) ?? null
   if (rules.assertion !== null && signed !== null) fields.push(rules.assertion.header, signed)
   return fields
 }

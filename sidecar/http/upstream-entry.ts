@@ -20,6 +20,8 @@ export type UpstreamEntry = PeerFiles & {
   readonly stripPath: string | null
   /** The path of its own below which it gets them, such as `/api`; null: its root. */
   readonly addPath: string | null
+  /** The `aud` of assertions for it; null: that of the file. */
+  readonly assertionAudience: string | null
   /** Uses HTTP/2, which gRPC services need. */
   readonly http2: boolean
   /** No upstream connection carries requests of two clients. */

@@ -28,7 +28,7 @@ import { type IssuerEntry, type PdpEntry, readTls, type TlsEntry } from './peers
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
-import { checkBearer, readAssertion } from './words/assertion.ts'
+import { checkAudiences, checkBearer, readAssertion } from './words/assertion.ts'
 import { readCors } from './words/cors.ts'
 import { readIdentityHeaders } from './words/identity-headers.ts'
 import { readMcpSessions } from './words/mcp-sessions.ts'
@@ -157,6 +157,7 @@ function readRouteFile(reader: YamlReader, platform: Platform | null): RouteFile
   const signIn = readSignIn(reader, members.sign_in, { publicUrl: seenUrl, issuers })
   const doors = readDoors(reader, members.doors, { routes, signsIn: members.sign_in !== null })
   checkBearer(reader, members.assertion, { assertion, routes, doors })
+  checkAudiences(reader, members.upstream, { assertion, upstream, routes })
   const peers = { issuers, upstream, pdp, tls: readTls(reader, members.tls), doors, signIn }
   const logging = { proofNonces: readDpop(reader, members.dpop), ...readJournal(reader, members.log) }
   const operating = {

@@ -20,6 +20,7 @@ import { describeSource } from '../routes/template.ts'
 import { CHANGING, READING } from '../routes/value-readings.ts'
 import type { RouteFile } from './route-file.ts'
 import { servedHosts } from './served-hosts.ts'
+import { audienceWarnings } from './words/assertion.ts'
 
 /** One sentence for each mistake that does not make the file invalid. */
 export const fileWarnings = (file: RouteFile): string[] => [
@@ -27,6 +28,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...routeWarnings(file.routes),
   ...restWarnings(file.routes),
   ...upstreamWarnings(file.routes),
+  ...audienceWarnings(file),
   ...signInWarnings(file),
   ...preflightWarnings(file),
   ...identityWarnings(file),

@@ -25,7 +25,6 @@ export type Check =
       readonly flag?: boolean
     }
 
-/** As the route file names them. */
 export const TEXT_PARTS = ['starts_with', 'ends_with'] as const
 export type TextPart = (typeof TEXT_PARTS)[number]
 
@@ -197,8 +196,7 @@ function build(check: Check, building: Building): Built {
 function isEqual(check: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
   const { source, value, network, part, flag } = check
   if (network !== undefined) return createNetworks([network]).has(values.read(source) ?? '')
-  if (flag === true) return values.readTyped(source, 'flag') === value
-  if (source.from !== 'claims') return values.read(source) === value
+  if (source.from !== 'claims') return values.readTyped(source, flag === true ? 'flag' : 'string') === value
   const claim = values.claim(source.name)
   const holds = (item: unknown): boolean => (part === undefined ? isScalar(item, value) : hasPart(item, part, value))
   return Array.isArray(claim) ? claim.some(holds) : holds(claim)
@@ -305,7 +303,6 @@ export function admitsGuests(check: Check): boolean {
 export const isUndecided = ({ code }: CheckDenial): boolean =>
   code === 'pdp_unavailable' || code === 'condition_failed' || code === 'evaluation_limit'
 
-/** For the log. */
 export function denialText(denial: CheckDenial): string {
   if ('scope' in denial) return `scope ${denial.scope}`
   if ('entitlement' in denial) return `entitlement ${denial.entitlement}`

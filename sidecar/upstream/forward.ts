@@ -94,7 +94,8 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, 
   // Omit a port that is not served: upstreams would use it in links.
   const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
   const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
-  const own = { version, host: hostField ?? request.hostField, forwarded, requestId, traceparent, identity }
+  const audience = route.upstream?.assertionAudience ?? null
+  const own = { version, host: hostField ?? request.hostField, forwarded, requestId, traceparent, identity, audience }
   const { raw, names, connectionListed } = request
   return upstreamFields({ raw, names, connectionListed, rules, forwardToken: route.forwardToken, own })
 }

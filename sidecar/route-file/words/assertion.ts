@@ -3,6 +3,8 @@ import type { Node } from 'yaml'
 import { type AssertionEntry, BEARER_FIELD, OWN_CLAIMS } from '../../http/assertion.ts'
 import { type DoorProfile, isHttpProfile } from '../../http/door-fields.ts'
 import type { IdentityField } from '../../http/identity-fields.ts'
+import type { UpstreamEntry } from '../../http/upstream-entry.ts'
+import type { Route } from '../../routes/route.ts'
 import { fieldIssue, NAME } from './identity-headers.ts'
 import { listOf, type Members, optional, required, TEXT, textLike } from './schema.ts'
 import type { YamlReader } from './yaml-reader.ts'
@@ -47,6 +49,35 @@ export function readAssertion(
   const claims = reader.list(members.claims, 'claims', readClaim) ?? []
   if (claims.length > CLAIMS_MAX) reader.report(members.claims, `claims has more than ${CLAIMS_MAX} items`)
   return header === null || audience === null || keysFile === null ? null : { header, audience, keysFile, claims }
+}
+
+/** Reports an audience that would be said twice, or for nothing. */
+export function checkAudiences(
+  reader: YamlReader,
+  node: Node | null,
+  about: {
+    readonly assertion: AssertionEntry | null
+    readonly upstream: UpstreamEntry
+    readonly routes: readonly { readonly id: string; readonly upstream: UpstreamEntry | null }[]
+  },
+): void {
+  if (about.upstream.assertionAudience !== null)
+    reader.report(node, 'assertion_audience is for services of routes; audience of assertion is for this one')
+  const named = about.routes.find(({ upstream }) => upstream !== null && upstream.assertionAudience !== null)
+  if (about.assertion === null && named !== undefined)
+    reader.report(node, `${named.id} has assertion_audience, but the file has no assertion`)
+}
+
+/** One sentence where a service could show the assertion to another one. */
+export function audienceWarnings(about: {
+  readonly assertion: AssertionEntry | null
+  readonly routes: readonly Pick<Route, 'id' | 'check' | 'upstream'>[]
+}): string[] {
+  const { assertion, routes } = about
+  const found = routes.find(({ check, upstream }) => check !== null && upstream?.assertionAudience === null)
+  if (assertion === null || found === undefined) return []
+  const says = `${found.id} sends assertions for ${assertion.audience} to a service of its own`
+  return [`${says}, which could show them to that of the file: set assertion_audience in its upstream`]
 }
 
 /** Reports why the assertion cannot stand in Authorization. */

@@ -50,6 +50,10 @@ export const UPSTREAM = {
     textLike(STRIP_PATH),
     'The path below which the service gets what is left: with strip_path /ws and add_path /graphql it gets /graphql for /ws, and /graphql/x for /ws/x. A path that a service could read as one outside of it is 400. Not with doors.',
   ),
+  assertion_audience: optional(
+    TEXT,
+    'The aud claim of assertions for this service. Default: the audience of assertion, which is for the service of the file. At routes only.',
+  ),
   ...PEER_FILES,
 } as const satisfies Members
 

@@ -46,7 +46,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
     const origin = readOrigin(reader, node)
     const plain = {
       ...{ http2: false, perClient: false, reuseAfterBody: false },
-      ...{ socketPath: null, serverName: null, host: null, stripPath: null, addPath: null },
+      ...{ socketPath: null, serverName: null, host: null, stripPath: null, addPath: null, assertionAudience: null },
     }
     return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
   }
@@ -66,7 +66,7 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   if (members.server_name !== null && origin?.startsWith('http:'))
     reader.report(members.server_name, 'server_name can be used only with an https URL')
   const matching = (
-    name: 'socket' | 'server_name' | 'host' | 'strip_path' | 'add_path',
+    name: 'socket' | 'server_name' | 'host' | 'strip_path' | 'add_path' | 'assertion_audience',
     form: RegExp,
     says: string,
   ): string | null => {
@@ -83,7 +83,8 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   const addPath = matching('add_path', STRIP_PATH, path)
   if (addPath !== null && SCRIPT_FOLDER.test(foldText(addPath.slice(addPath.lastIndexOf('/') + 1))))
     reader.report(members.add_path, 'add_path cannot end in a folder of scripts: let the client send that path')
-  const place = { origin: origin ?? '', socketPath, serverName, host, stripPath, addPath }
+  const assertionAudience = matching('assertion_audience', /./, 'the name by which the service is meant')
+  const place = { origin: origin ?? '', socketPath, serverName, host, stripPath, addPath, assertionAudience }
   return origin === null ? null : { ...place, http2, perClient, reuseAfterBody, ...files }
 }
 

@@ -166,6 +166,7 @@ const ELSEWHERE: { readonly [key: string]: string | readonly string[] } = {
   backend: 'upstream',
   strip_path: 'upstream',
   add_path: 'upstream',
+  assertion_audience: 'upstream',
   strip_prefix: ['strip_path', 'upstream'],
   ...REWRITES,
   audiences: 'audience',

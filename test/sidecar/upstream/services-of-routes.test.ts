@@ -13,7 +13,7 @@ import { openedSettings } from '../../../sidecar/runtime/opened-settings.ts'
 import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { until } from '../../support/until.ts'
 import { type Harness, loadFile, routeFile, type SendOptions, startHarness } from '../support/harness.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { fieldOf, startUpstream, type Upstream } from '../support/upstream.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-services-'))
 const closers: (() => unknown)[] = [() => rmSync(folder, { recursive: true })]
@@ -243,5 +243,71 @@ describe('check warns', () => {
     const text =
       'GET b.test/x: {check: signed_in, upstream: "http://b.test"}\nGET c.test/y: signed_in\nGET /z: signed_in'
     expect(fileWarnings(load(text))).toEqual([])
+  })
+})
+
+describe('assertions', () => {
+  const assertion = 'assertion: {header: X-Assertion, audience: main, keys_file: k}'
+  const own = (more: string) => `GET /own: {check: signed_in, upstream: {url: "${billing.origin}"${more}}}`
+  const loaded = (text: string, extra = '') =>
+    loadFile(routeFile(text, { extra }).replace('UPSTREAM', 'http://a.test').replace('PDP', '127.0.0.1:1'))
+
+  test('are for the service that gets them, each signed once in its time', async () => {
+    const keysFile = join(folder, 'assertion.keys')
+    writeFileSync(keysFile, 'k'.repeat(32))
+    const other = `GET /file: signed_in\n${own(', assertion_audience: ledger')}`
+    h.apply(other, `${EXTRA}\n${assertion.replace('keys_file: k', `keys_file: ${keysFile}`)}`)
+    const token = await h.issuer.token()
+    const got: string[] = []
+    for (const [target, service] of [
+      ...([
+        ['/file', h.upstream],
+        ['/own', billing],
+        ['/own', billing],
+        ['/file', h.upstream],
+      ] as const),
+    ]) {
+      expect((await get(target, 'app.test', { token })).status).toBe(200)
+      got.push(fieldOf(service.reached.at(-1), 'x-assertion') ?? '')
+    }
+    h.apply(routes(), EXTRA)
+    expect(got.map((jwt) => JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()).aud)).toEqual([
+      ...['main', 'ledger', 'ledger', 'main'],
+    ])
+    expect(new Set(got).size).toBe(2)
+  })
+
+  test.each([
+    [
+      'of a file that signs none',
+      () => loaded(own(', assertion_audience: ledger')),
+      /GET \/own has assertion_audience, but the file has no assertion/,
+    ],
+    ['without a name', () => loaded(own(', assertion_audience: ""'), assertion), /assertion_audience must be the name/],
+    [
+      'at a route itself',
+      () => loaded('GET /x: {check: signed_in, assertion_audience: a}', assertion),
+      /did you mean upstream\?/,
+    ],
+    [
+      'of the service of the file',
+      () =>
+        loadFile(
+          routeFile('GET /x: signed_in', { extra: assertion })
+            .replace('UPSTREAM', '{url: "http://a.test", assertion_audience: b}')
+            .replace('PDP', '127.0.0.1:1'),
+        ),
+      /audience of assertion is for this one/,
+    ],
+  ])('with an audience %s are refused', (_, load, says) => {
+    expect(load).toThrow(says)
+  })
+
+  test('for the service of the file, sent to another one, are warned of', () => {
+    const warned = (more: string, check = 'signed_in') =>
+      fileWarnings(loaded(own(more).replace('signed_in', check), assertion)).filter((one) => one.includes('assertion'))
+    expect(warned('')).toEqual([expect.stringContaining('GET /own sends assertions for main to a service of its own')])
+    expect(warned(', assertion_audience: ledger')).toEqual([])
+    expect(warned('', 'public')).toEqual([])
   })
 })
