@@ -52,7 +52,7 @@ describe('in three clicks', () => {
     await page.getByLabel('Relation or permission').fill('viewer')
     await page.getByRole('button', { name: 'List' }).click()
     const downloading = page.waitForEvent('download')
-    await page.getByRole('link', { name: 'Download all as CSV' }).click()
+    await page.getByRole('link', { name: /^CSV of: Every/ }).click()
     const text = readFileSync((await (await downloading).path()) ?? '', 'utf8')
     expect(text.split('\r\n')).toEqual(['name', 'user:bob', expect.stringMatching(/^# complete; revision /), ''])
   })

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
+import { type Branding, readableOn } from '../../shared/pages/brand.ts'
 import { RequestProblem } from '../serve/http/status.ts'
 
 const FILES: { readonly [file: string]: string } = {
@@ -22,7 +23,20 @@ const FOR_EVER = 'public, max-age=31536000, immutable'
 
 type Module = { readonly text: Buffer; readonly zipped: Buffer }
 
-export function addAssets(scope: FastifyInstance): void {
+/** The darkest background of light pages that a link stands on, and the lightest of dark ones. */
+const BACKGROUNDS = { light: '#eaf0ee', dark: '#331816' }
+
+const brandStyle = ({ color }: Branding): string => {
+  if (color === undefined) return ''
+  const { light, dark } = readableOn(color, BACKGROUNDS)
+  return `:root{--link:light-dark(${light},${dark});--mark:light-dark(${light},${dark})}\n`
+}
+
+export function addAssets(scope: FastifyInstance, branding: Branding): void {
+  const style = brandStyle(branding)
+  scope.get('/console/assets/brand.css', async (_request, reply) =>
+    reply.header('cache-control', BRIEFLY).type('text/css; charset=utf-8').send(style),
+  )
   for (const [file, type] of Object.entries(FILES)) {
     const content = readFileSync(new URL(`./assets/${file}`, import.meta.url))
     scope.get(`/console/assets/${file}`, async (_request, reply) =>

@@ -4,6 +4,7 @@ import { PATHS } from '../../identity/oauth/paths.ts'
 import { CONSOLE_CALLBACK } from '../../identity/people/sign-in/console-sessions.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import { type Branding, imageSource, webUrl } from '../../shared/pages/brand.ts'
 import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/http/status.ts'
 import { addMethodProblem } from '../serve/http-server.ts'
@@ -12,22 +13,27 @@ import { keptForm, refusedForm, sentForm, signInBeside } from './kept-form.ts'
 import { frame, plainPage } from './layout.ts'
 import { addLive } from './live.ts'
 import { createOwnServer, type OwnServer } from './own-server.ts'
-import { link, name, problems } from './parts.ts'
+import { csv, link, name, problems } from './parts.ts'
 import { SCREENS } from './screens.ts'
+import { linesOf } from './sections/table.ts'
 import { addSignIn, isSame, signedOut, signInUrl } from './sign-in.ts'
 import { type ConsoleDeps, type ConsoleVisit, openVisit, type View } from './visit.ts'
 
 const FORM_BYTES_MAX = 1_048_576
 const SEE_OTHER = 303
-const HEADERS = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'",
+const headersFor = ({ logo }: Branding): { readonly [name: string]: string } => ({
+  'content-security-policy': `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'${logoSource(logo)}; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'`,
   'cache-control': 'no-store',
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   'x-frame-options': 'DENY',
   'x-robots-tag': 'noindex',
+})
+
+function logoSource(logo: string | undefined): string {
+  const url = webUrl(logo)
+  return url === null ? '' : ` ${imageSource(url)}`
 }
 
 /** Call it before the server listens. */
@@ -35,7 +41,8 @@ export async function addConsole(
   app: FastifyInstance,
   deps: ConsoleDeps & { readonly masterKeys: MasterKeys },
 ): Promise<void> {
-  const { issuer, identity, masterKeys } = deps
+  const { issuer, identity, masterKeys, branding } = deps
+  const headers = headersFor(branding)
   app.get('/', { schema: { hide: true } }, async (request, reply) => {
     const wantsPage = request.headers.accept?.includes('text/html') === true
     if (!wantsPage) throw new RequestProblem('route_unknown', 'there is nothing at this path')
@@ -56,10 +63,10 @@ export async function addConsole(
       async (_request: unknown, text: string) => Object.fromEntries(new URLSearchParams(text)),
     )
     scope.addHook('onRequest', async (_request, reply) => {
-      reply.headers(HEADERS)
+      reply.headers(headers)
     })
     scope.setErrorHandler((error, request, reply) => refuse(deps, { error, request, reply }))
-    addAssets(scope)
+    addAssets(scope, branding)
     const signIn = addSignIn(scope, {
       issuer,
       identity,
@@ -100,7 +107,7 @@ export async function addConsole(
         if (!isFromOwnPage(request, deps)) requireOwnForm(request, visit)
         await signIn.end(request, reply)
       }
-      return reply.type('text/html; charset=utf-8').send(plainPage('Signed out', signedOut))
+      return reply.type('text/html; charset=utf-8').send(plainPage(branding, 'Signed out', signedOut))
     })
     // Addresses of a reloaded answer to a form, or with a slash too many.
     for (const url of ['/console/', '/console/sign-out'])
@@ -122,7 +129,7 @@ ${signInBeside(signInUrl(deps.issuer, url))}${kept}`
   return reply
     .code(STATUS.permission_denied.http)
     .type('text/html; charset=utf-8')
-    .send(plainPage('Sign in once more', body))
+    .send(plainPage(deps.branding, 'Sign in once more', body))
 }
 
 /** A form that another site sent is never kept for the person to send. */
@@ -148,7 +155,8 @@ function requireOwnForm(request: FastifyRequest, visit: ConsoleVisit): void {
   throw new RequestProblem('permission_denied', 'this form came from somewhere else, or from a session that is over')
 }
 
-function answer(visit: ConsoleVisit, reply: FastifyReply, view: View): FastifyReply {
+function answer(visit: ConsoleVisit, reply: FastifyReply, page: View): FastifyReply {
+  const view = fileOf(visit, page)
   if ('goTo' in view) return reply.redirect(new URL(view.goTo, visit.deps.issuer).href, SEE_OTHER)
   if ('file' in view) {
     reply.header('content-disposition', `attachment; filename="${view.file}"`)
@@ -160,8 +168,14 @@ function answer(visit: ConsoleVisit, reply: FastifyReply, view: View): FastifyRe
     .send(frame(visit, view))
 }
 
+/** The table that the address asks for in place of its page. */
+function fileOf({ query, tables }: ConsoleVisit, view: View): View {
+  const shown = 'body' in view ? tables.get(query('csv')) : undefined
+  return shown === undefined ? view : { file: `${query('csv')}.csv`, type: 'text/csv', text: csv(linesOf(shown)) }
+}
+
 function refuse(
-  { log, issuer }: ConsoleDeps,
+  { log, issuer, branding }: ConsoleDeps,
   { error, request, reply }: { error: unknown; request: FastifyRequest; reply: FastifyReply },
 ): FastifyReply {
   const problem = asHttpProblem(error)
@@ -172,7 +186,7 @@ function refuse(
     .code(STATUS[problem.code].http)
     .headers(problem.headers)
     .type('text/html; charset=utf-8')
-    .send(plainPage(title, body))
+    .send(plainPage(branding, title, body))
 }
 
 /** Between the screens that the person may open, so that the next one is a click away. Throws what is no answer. */
@@ -189,7 +203,8 @@ function troublePage(issuer: string, request: FastifyRequest, problem: RequestPr
   const to = isPage ? request.url : '/console'
   const [screen = '', query] = request.url.split('?', 2)
   const isOfAddress = isPage && query !== undefined && problem.code === 'request_invalid'
-  const again = isOfAddress ? html`${link(screen, 'Open this screen from its beginning')} · ` : EMPTY
+  const beginning = isOfAddress ? html`${link(screen, 'Open this screen from its beginning')} · ` : EMPTY
+  const again = isFault(problem.code) && isPage ? html`${link(to, 'Try again')} · ` : beginning
   const body = html`${problems(problem.message, problem.issues)}
 <p><small>Request ${request.id}</small></p>
 <p>${again}${link('/console', 'Back to the start')} · ${link(signInUrl(issuer, to), 'Sign in again')}</p>`

@@ -8,7 +8,8 @@ import type { StoredManifest } from '../../shared/domain/manifest.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { writableRelations } from './graph.ts'
 import { type Finding, ofConditions, ofIdentity, ofStreams } from './operations.ts'
-import { address, link, name, table } from './parts.ts'
+import { address, link, name } from './parts.ts'
+import { table } from './sections/table.ts'
 import type { ConsoleVisit } from './visit.ts'
 
 const TUPLES_READ_MAX = 300
@@ -33,7 +34,8 @@ export async function findings(visit: ConsoleVisit): Promise<Html> {
   const note = isCut
     ? html`<p class="note">Of each kind the first ${String(SHOWN_MAX)} are shown: there may be more.</p>`
     : EMPTY
-  return html`${table({
+  return html`${table(visit, {
+    id: 'problems',
     caption: 'Problems found',
     columns: ['What', 'Where'],
     rows,

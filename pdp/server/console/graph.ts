@@ -1,8 +1,9 @@
 /** The types of a model as a picture that the server lays out, and as a list that says the same. */
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import { joined, name, table } from './parts.ts'
+import { joined, name } from './parts.ts'
 import { drawing } from './sections/drawing.ts'
+import { type Place, table } from './sections/table.ts'
 
 const NODES_MAX = 150
 
@@ -81,7 +82,7 @@ ${drawn}</div>${left > 0 ? html`<figcaption>${String(left)} more types are in th
 }
 
 /** The same in words: each type with its relations, who may stand in them, and which relations build on them. */
-export function typeTable(model: Model): Html {
+export function typeTable(visit: Place, model: Model): Html {
   const rows = [...model].flatMap(([type, relations]) =>
     relations.size === 0
       ? [
@@ -99,7 +100,8 @@ export function typeTable(model: Model): Html {
           list(usersOf(model, type, relation)),
         ]),
   )
-  return table({
+  return table(visit, {
+    id: 'types',
     caption: 'Types and relations',
     columns: ['Type', 'Relation', 'May be written for', 'Used by'],
     rows,

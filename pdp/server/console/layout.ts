@@ -1,7 +1,8 @@
 /** The frame of every page: the brand, the current place, and the screens that the person may open. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { visible } from '../../shared/base/invisible.ts'
-import { address, alert, field, heading, hidden, link, name } from './parts.ts'
+import { type Branding, picture } from '../../shared/pages/brand.ts'
+import { address, alert, called, field, heading, hidden, link, name } from './parts.ts'
 import type { ConsoleVisit } from './visit.ts'
 
 const GROUPS = ['Access', 'Directory', 'Enforcement', 'Activity'] as const
@@ -38,11 +39,12 @@ export const SCREEN_LINKS = {
 export const mayOpen = (visit: ConsoleVisit, { scope, everywhere }: ScreenLink): boolean =>
   everywhere === true ? visit.mayEverywhere(scope) : visit.may(scope)
 
-const head = (title: string): Html => html`<head><meta charset="utf-8">
+const head = (title: string, { name: brand = 'Portcullis' }: Branding): Html => html`<head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${visible(title)} · Portcullis</title>
+<title>${visible(title)} · ${visible(brand)}</title>
 <link rel="stylesheet" href="/console/assets/console.css">
+<link rel="stylesheet" href="/console/assets/brand.css">
 <link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
 <script type="module" src="/console/assets/live.js"></script></head>`
 
@@ -58,13 +60,14 @@ export function frame(visit: ConsoleVisit, { title, body }: { readonly title: st
 ${field({ name: 'org', label: 'Organization', value: organization, among: organizations.map(({ id }) => id) })}
 <button type="submit" class="plain">Go</button></form>`
   return document(
+    visit.deps.branding,
     title,
     html`<a class="skip" href="#main">Skip to the content</a>
 <header><button type="button" class="plain menu" popovertarget="screens">Menu</button>
-<p class="brand">${link(address('', { org: organization }), html`${MARK} Portcullis`)}</p>${chooser}
+<p class="brand">${link(address('', { org: organization }), brandOf(visit.deps.branding))}</p>${chooser}
 <form class="find" role="search" method="get" action="/console/find">${hidden('org', organization ?? '')}<label class="for-readers" for="find">Find people, resources, requests and routes</label>
 <input id="find" name="q" type="search" value="${visit.path === '/console/find' ? visit.query('q') : ''}" placeholder="Find: bob, invoice:7, a request id" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="512" aria-keyshortcuts="/ Control+K"></form>
-<form class="account" method="post" action="/console/sign-out">${hidden('csrf', visit.csrf)}<span>${name(person.name)}</span>
+<form class="account" method="post" action="/console/sign-out">${hidden('csrf', visit.csrf)}<span>${called(person.name)}</span>
 <button type="submit" class="plain">Sign out</button></form></header>
 <div class="columns"><nav id="screens" aria-label="Screens" popover>${menu(visit)}</nav>
 <main id="main" tabindex="-1">${heading(title)}${missing}${body}</main></div>`,
@@ -88,11 +91,15 @@ function menu(visit: ConsoleVisit): Html {
 const MARK = html`<svg class="mark" viewBox="0 0 16 16" width="18" height="18" aria-hidden="true"><path d="M2 14V6a6 6 0 0 1 12 0v8M5 3v11M8 1v13M11 3v11M2 7.5h12M2 11h12"></path></svg>`
 
 /** A page without the frame, for those who are not signed in. */
-export const plainPage = (title: string, body: Html): string =>
-  document(title, html`<main id="main" class="alone">${heading(title)}${body}</main>`)
+export const plainPage = (branding: Branding, title: string, body: Html): string =>
+  document(branding, title, html`<main id="main" class="alone">${heading(title)}${body}</main>`)
 
-const document = (title: string, body: Html): string =>
+/** The operators' logo and name, or ours. */
+const brandOf = ({ logo, name: brand = 'Portcullis' }: Branding): Html =>
+  html`${logo === undefined ? MARK : picture(logo, '')} ${brand}`
+
+const document = (branding: Branding, title: string, body: Html): string =>
   html`<!doctype html>
-<html lang="en">${head(title)}
+<html lang="en">${head(title, branding)}
 <body>${body}</body></html>
 `.toString()

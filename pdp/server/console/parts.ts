@@ -1,10 +1,13 @@
-/** The parts that screens are made of: names from outside made visible, tables, fields, and links that keep the state. */
+/** The parts that screens are made of: names from outside made visible, fields, and links that keep the state. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { codePoint, INVISIBLE, visible } from '../../shared/base/invisible.ts'
 
 /** A name that somebody else chose. What nobody could see is written as its code point, and `bdi` keeps it from its neighbours. */
 export const name = (text: string): Html =>
   html`<bdi class="name">${text.split(BEFORE_SUBJECT).map((part, i) => html`${i === 0 ? EMPTY : html`<wbr>`}${marked(part)}`)}</bdi>`
+
+/** A name that people gave to something or somebody: not monospaced, as ids are. */
+export const called = (text: string): Html => html`<bdi class="called">${marked(text)}</bdi>`
 
 /** A relationship that is too long for one line goes on with its subject. */
 const BEFORE_SUBJECT = /(?<=#[^#@]*@)/
@@ -34,38 +37,6 @@ export function address(path: string, parameters: { readonly [name: string]: str
   for (const [key, value] of Object.entries(parameters)) if (value !== null && value !== '') query.set(key, value)
   const text = query.toString()
   return `/console${path === '' ? '' : `/${path}`}${text === '' ? '' : `?${text}`}`
-}
-
-export type Column = string | { readonly title: string; readonly number: true }
-
-/** `caption` says what the rows are; `empty` says what to do when there are none. */
-export function table(options: {
-  readonly caption: string | Html
-  readonly columns: readonly Column[]
-  readonly rows: readonly (readonly (Html | string)[])[]
-  readonly empty: Html
-}): Html {
-  const { caption, columns, rows, empty } = options
-  if (rows.length === 0) return html`<div class="empty">${empty}</div>`
-  const heads = columns.map((column) =>
-    typeof column === 'string'
-      ? html`<th scope="col">${column}</th>`
-      : html`<th scope="col" class="number">${column.title}</th>`,
-  )
-  const body = rows.map((cells) => html`<tr>${cells.map((cell, i) => cellOf(columns[i], cell))}</tr>`)
-  // Focusable, because it scrolls where it is too wide.
-  return html`<div class="scroll" role="region" tabindex="0" aria-label="${plain(caption)}"><table>
-<caption><span>${caption}</span></caption><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`
-}
-
-const plain = (caption: string | Html): string => caption.toString().replaceAll(/<[^>]*>/g, '')
-
-function cellOf(column: Column | undefined, cell: Html | string): Html {
-  const isNumber = column !== undefined && typeof column !== 'string'
-  const title = typeof column === 'string' ? column : (column?.title ?? '')
-  // Where the table is too narrow for columns, each cell says what it is.
-  const labelled = title === '' ? EMPTY : html` data-title="${title}"`
-  return isNumber ? html`<td class="number"${labelled}>${cell}</td>` : html`<td${labelled}>${cell}</td>`
 }
 
 export type Field = {

@@ -4,6 +4,7 @@ import { holdsScope } from '../../identity/oauth/scopes.ts'
 import type { ConsoleIdentity, ConsoleSession } from '../../identity/people/sign-in/console-sessions.ts'
 import type { Html } from '../../shared/base/html.ts'
 import { isId } from '../../shared/domain/names.ts'
+import type { Branding } from '../../shared/pages/brand.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { authorizePerson, type People, scopesEverywhere, scopesWithin } from '../serve/authentication/people.ts'
 import type { DecisionArchive } from '../serve/decisions/decision-archive.ts'
@@ -13,6 +14,7 @@ import { RequestProblem, type RequestProblemCode, STATUS, SUCCESS } from '../ser
 import type { ManagementDeps } from '../serve/management/deps.ts'
 import { type SentForm, sentForm } from './kept-form.ts'
 import type { OwnServer } from './own-server.ts'
+import type { Place } from './sections/table.ts'
 
 /** A write needs a sign-in that is no older. */
 export const FRESH_MS = 900_000
@@ -22,6 +24,8 @@ const CHANGE_ATTEMPTS_MAX = 3
 
 export type ConsoleDeps = {
   readonly issuer: string
+  /** As on the pages of the identity service. */
+  readonly branding: Branding
   readonly identity: ConsoleIdentity
   readonly people: People
   readonly management: Pick<ManagementDeps, 'store' | 'directory' | 'pdp'>
@@ -39,7 +43,7 @@ export type View =
   | { readonly file: string; readonly type: string; readonly text: string }
   | { readonly goTo: string }
 
-export type ConsoleVisit = {
+export type ConsoleVisit = Place & {
   readonly deps: ConsoleDeps
   readonly path: string
   readonly person: { readonly id: string; readonly name: string }
@@ -94,6 +98,8 @@ export async function openVisit(
   return {
     deps,
     path: request.url.split('?', 1)[0] ?? '',
+    url: request.method === 'GET' ? request.url : null,
+    tables: new Map(),
     person: { id: session.user, name: user?.name ?? user?.email ?? session.user },
     requestId: request.id,
     session,

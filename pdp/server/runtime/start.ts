@@ -136,7 +136,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const { console } = identity
   if (config.console && (await prepareConsole({ store, identity: console, log }))) {
     const management = { store, directory, pdp }
-    const kept = { decisions, archive, routes: reports }
+    const kept = { decisions, archive, routes: reports, branding: config.branding }
     await addConsole(app, { issuer, identity: console, people, management, ...kept, log, masterKeys, clock: Date.now })
   }
   // It takes a slow hash, in another thread. Requests to the identity service wait for it.

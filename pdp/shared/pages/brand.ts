@@ -59,7 +59,7 @@ export function checkBranding(branding: Branding): Branding {
 }
 
 export function createBrand({ color = COLOR_DEFAULT, ...rest }: Branding = {}): Brand {
-  const act = { light: darkened(color, CARDS.light), dark: lightened(color, CARDS.dark) }
+  const act = readableOn(color, CARDS)
   // Names that others chose are strong: what turns their characters around does not turn the sentence.
   const style = html`
 :root{color-scheme:light dark;--ink:#1b1f24;--page:#f3f4f6;--card:${CARDS.light};--line:#d0d7de;--soft:#57606a;--edge:#6e7781;--act:${act.light};--bad:#b42318;--bad-page:#fef3f2;--good:#1a7f37;--good-page:#effaf1}
@@ -113,6 +113,12 @@ body>footer{padding:1rem .25rem;font-size:.875rem;color:var(--soft)}
   return { ...rest, style, styleHash: createHash('sha256').update(style.toString()).digest('base64') }
 }
 
+/** The operators' colour, readable as text on these backgrounds in light and dark pages. */
+export const readableOn = (color: string, on: typeof CARDS): typeof CARDS => ({
+  light: darkened(color, on.light),
+  dark: lightened(color, on.dark),
+})
+
 /** Null for what no page may link to or show: https, or http on this machine. */
 export function webUrl(text: unknown): URL | null {
   const url = typeof text === 'string' && text.length <= URL_CHARACTERS_MAX ? URL.parse(text) : null
@@ -121,7 +127,7 @@ export function webUrl(text: unknown): URL | null {
 }
 
 /** The one address of a picture, as a policy names it: without query, and nothing that would end the directive. */
-const imageSource = ({ origin, pathname }: URL): string =>
+export const imageSource = ({ origin, pathname }: URL): string =>
   origin + pathname.replaceAll(';', '%3B').replaceAll(',', '%2C')
 
 /** No scripts, and of other origins the pictures alone. No `form-action`: browsers also apply it to where a form leads on to. */

@@ -3,6 +3,8 @@
 for (const shown of document.querySelectorAll('[data-watch]')) watch(shown)
 for (const region of document.querySelectorAll('[data-tail]')) tail(region)
 for (const figure of document.querySelectorAll('figure.copy')) addCopyButton(figure)
+for (const id of document.querySelectorAll('.id')) addIdButton(id)
+for (const time of document.querySelectorAll('time')) inZone(time)
 for (const input of document.querySelectorAll('[data-suggest]')) suggest(input)
 addEventListener('keydown', findByKey)
 
@@ -138,16 +140,41 @@ function prepend(body, row) {
 }
 
 function addCopyButton(figure) {
-  const button = document.createElement('button')
-  button.type = 'button'
-  button.className = 'plain'
-  button.textContent = 'Copy'
+  const button = copyButton('plain', ['Copy', 'Copied'], () => figure.querySelector('code').textContent)
+  figure.querySelector('figcaption').append(' ', button)
+}
+
+/** An id is cut to its beginning; the button copies all of it. */
+function addIdButton(id) {
+  const text = id.textContent
+  const button = copyButton('copy-id', ['', '✓'], () => text)
+  button.setAttribute('aria-label', `Copy ${text}`)
+  id.append(button)
+}
+
+function copyButton(className, [before, after], text) {
+  const button = Object.assign(document.createElement('button'), { type: 'button', className, textContent: before })
   button.onclick = async () => {
-    await navigator.clipboard.writeText(figure.querySelector('code').textContent)
-    button.textContent = 'Copied'
+    await navigator.clipboard.writeText(text())
+    button.textContent = after
     setTimeout(() => {
-      button.textContent = 'Copy'
+      button.textContent = before
     }, 1500)
   }
-  figure.querySelector('figcaption').append(' ', button)
+  return button
+}
+
+/** In the reader's zone, with UTC beside. */
+function inZone(time) {
+  const at = new Date(time.dateTime)
+  if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) return
+  const two = (number) => String(number).padStart(2, '0')
+  const zone = new Intl.DateTimeFormat('en', { timeZoneName: 'short' }).formatToParts(at)
+  const name = zone.find(({ type }) => type === 'timeZoneName')?.value ?? ''
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
+  const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(':')
+  const utcDay = at.toISOString().slice(0, 10)
+  const utc = `${utcDay === day ? '' : `${utcDay} `}${at.toISOString().slice(11, 19)} UTC`
+  const small = Object.assign(document.createElement('small'), { textContent: utc })
+  time.replaceChildren(`${day} ${clock} ${name} `, small)
 }

@@ -10,7 +10,7 @@ import { asRequestProblem } from '../../serve/http/status.ts'
 import { copies, type FormQuestion, personIn, questionText, reasonSentence } from '../answer-texts.ts'
 import { changesOf, type FoundChanges } from '../history.ts'
 import { SCREEN_LINKS } from '../layout.ts'
-import { address, alert, copyable, field, hidden, instant, link, name, problems, table, verdict } from '../parts.ts'
+import { address, alert, copyable, field, hidden, instant, link, name, problems, verdict } from '../parts.ts'
 import {
   actorsMeant,
   appMeant,
@@ -26,6 +26,7 @@ import {
   wordsIn,
 } from '../question.ts'
 import { didYouMeanPerson, nobody } from '../sections/near-people.ts'
+import { table } from '../sections/table.ts'
 import { type GrantShown, whyPicture } from '../sections/why-picture.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -149,7 +150,8 @@ async function everyRelation(visit: ConsoleVisit, asked: FormQuestion, supposed:
       html`Why?<span class="for-readers"> ${relation}</span>`,
     ),
   ])
-  return table({
+  return table(visit, {
+    id: 'relations',
     caption: html`What ${name(personIn(text))} is of ${name(resource)}`,
     columns: ['Relation', 'Answer', 'Ask'],
     rows,
@@ -220,16 +222,29 @@ function pathTable(
     const since = unsearched.get(text)
     const changed =
       entry === undefined
-        ? html`<span class="note">${since === undefined ? '–' : `before revision ${since}`}</span>`
+        ? html`<span class="note">${since === undefined ? '–' : link(olderAddress(visit, step, since), `before revision ${since}: search for it`)}</span>`
         : html`${instant(entry.atMs)} by ${name(entry.actor)} ${link(changeAddress(visit, entry), `revision ${entry.revision}`)}`
     return [kind.replace('_', ' '), kind === 'role_grant' ? grantText(grants, text) : name(text), changed]
   })
-  return table({
+  return table(visit, {
+    id: 'chain',
     caption: 'The chain of grants, from the resource to the subject',
     columns: ['Step', 'What', 'Since'],
     rows,
     empty: html`<p>No grant is part of the answer.</p>`,
   })
+}
+
+/** The search of the log from where the search for the answer ended. */
+const olderAddress = ({ organization: org }: ConsoleVisit, step: ReasonStep, since: number): string => {
+  const until = String(since - 1)
+  if ('member' in step)
+    return address('changes', {
+      org,
+      until,
+      text: `membership of ${step.member.slice(step.member.lastIndexOf('@') + 1)}`,
+    })
+  return address('changes', { org, until, text: 'tuple' in step ? step.tuple : '' })
 }
 
 function changeAddress({ organization: org }: ConsoleVisit, { log, revision }: JournalEntry): string {
@@ -270,7 +285,8 @@ function missingTable(visit: ConsoleVisit, asked: FormQuestion, { reason }: Perm
       ? link(address('relationships', { org: asked.organization, lines: tuple }), 'Write it')
       : EMPTY,
   ])
-  const edges = table({
+  const edges = table(visit, {
+    id: 'missing',
     caption: 'What is missing: any one of these would allow it',
     columns: ['Relationship', 'Try', 'Do'],
     rows,

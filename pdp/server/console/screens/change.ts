@@ -7,9 +7,10 @@ import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { type Membership, TIERS } from '../../../shared/domain/membership.ts'
 import { isId, typeOf } from '../../../shared/domain/names.ts'
 import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/status.ts'
-import { address, alert, hidden, link, name, problems, status, table } from '../parts.ts'
+import { address, alert, hidden, link, name, problems, status } from '../parts.ts'
 import { subjectText } from '../question.ts'
 import { consequencesOf } from '../sections/consequences.ts'
+import { table } from '../sections/table.ts'
 import { inverseOf, revisionOf } from '../sections/undo.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
@@ -84,7 +85,14 @@ async function preview(visit: ConsoleVisit, proposed: Proposed): Promise<Html> {
   const rows = [[name(changeText(change)), stored, isNothing ? 'nothing: it is so already' : wantedText(change)]]
   const confirm = html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('stored', stored)}
 <button type="submit"${isTaken ? html` class="destructive"` : EMPTY}>${buttonOf(change)}</button> ${link(backTo(visit, proposed), 'Cancel')}</form>`
-  return html`${table({ caption: html`What would happen in ${log === ENVIRONMENT ? 'every organization' : name(log)}`, columns: ['Change', 'Now', 'Then'], rows, empty: EMPTY })}
+  return html`${table(visit, {
+    id: 'change',
+    isWhole: true,
+    caption: html`What would happen in ${log === ENVIRONMENT ? 'every organization' : name(log)}`,
+    columns: ['Change', 'Now', 'Then'],
+    rows,
+    empty: EMPTY,
+  })}
 ${await consequencesOf(visit, { log, changes: [change] })}
 ${change.kind === 'role_grant' && change.op === 'write' ? await withEnd(visit, change.grant) : EMPTY}
 ${freshness(visit, here)}${isNothing ? html`<p>${link(backTo(visit, proposed), 'Back')}</p>` : confirm}`

@@ -7,8 +7,9 @@ import type { JournalId } from '../../../shared/domain/journal.ts'
 import { formatTuple, isId } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { readBackwards } from '../journal-backwards.ts'
-import { address, alert, field, hidden, link, name, table } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name } from '../parts.ts'
 import { lostAccess } from '../sections/lost-access.ts'
+import { table } from '../sections/table.ts'
 import { instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -72,10 +73,10 @@ ${field({ name: 'kind', label: 'Show', value: kind, options: KINDS })}
 <button type="submit">Show</button></form>
 <p class="actions">${link(address('changes', { org, log, kind: 'lost', from: 'yesterday' }), 'Who lost access since yesterday?')} · ${link(address('changes', { org, log, kind: 'removals' }), 'Removals')}</p>
 ${unreadTimes(filter)}${kind === 'lost' ? await lostAccess(visit, entries) : EMPTY}
-${table({ caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time (UTC)', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), empty: emptyText(filter) })}
+${table(visit, { id: 'changes', caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), next: older === null ? null : to(older), nextText: isSearched ? 'Search older ones' : 'Older', empty: emptyText(filter) })}
 ${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
 ${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
-<p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY} ${older === null ? EMPTY : link(to(older), isSearched ? 'Search older ones' : 'Older')}</p>`,
+<p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY}</p>`,
   }
 }
 
@@ -182,12 +183,11 @@ function rowOf(
   { org, log, isFirst }: { org: string | null; log: string; isFirst: boolean },
 ): readonly (Html | string)[] {
   const { revision, change, actor, atMs, requestId } = entry
-  const at = new Date(atMs).toISOString()
   return [
     link(address('changes', { org, log, until: String(revision) }), String(revision)),
-    html`<time datetime="${at}">${at.slice(0, 19).replace('T', ' ')}</time>`,
+    instant(atMs),
     name(actor),
-    html`${name(changeText(change))}${askLink(change, { org, atMs })}`,
+    html`<span class="text">${name(changeText(change))}</span>${askLink(change, { org, atMs })}`,
     isFirst ? html`<span class="id">${name(requestId)}</span>` : EMPTY,
   ]
 }

@@ -7,9 +7,10 @@ import type { DenialFilter } from '../../serve/decisions/decision-archive.ts'
 import type { KeptDecision } from '../../serve/decisions/decision-ring.ts'
 import { asRequestProblem, isFault } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, csv, field, hidden, instant, link, name, table, verdict } from '../parts.ts'
+import { address, alert, csv, field, hidden, instant, link, name, verdict } from '../parts.ts'
 import { actorsMeant, askedAgain, readSubject } from '../question.ts'
 import { denials } from '../sections/denials.ts'
+import { table } from '../sections/table.ts'
 import { instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -104,7 +105,8 @@ export async function showDecisions(visit: ConsoleVisit): Promise<View> {
   return {
     title: 'Decisions',
     body: html`<form method="get" action="/console/decisions" class="question">${hidden('org', org ?? '')}
-${field({ name: 'request', label: 'Request or decision id', value: filter.request, hint: 'Of a request to a sidecar or to the PDP.' })}
+${field({ name: 'request', label: 'Request or decision id', value: filter.request })}
+<button type="submit">Find</button><details${isNarrowed(visit, filter) ? html` open` : EMPTY}><summary>More filters</summary><div class="fields">
 ${field({ name: 'route', label: 'Route', value: filter.route, among: routesIn(visit), hint: 'Of a sidecar, such as GET /invoices/{id}.' })}
 ${field({ name: 'subject', label: 'Subject', value: filter.subject })}
 ${field({ name: 'resource', label: 'Resource', value: filter.resource })}
@@ -119,9 +121,9 @@ ${field({
     ['allowed', 'allowed'],
   ],
 })}
-${deps.archive === null ? EMPTY : html`${field({ name: 'from', label: 'From', value: visit.query('from'), hint: 'Such as yesterday or -2h; for denials of all PDPs.' })}${field({ name: 'to', label: 'To', value: visit.query('to') })}`}
-<button type="submit">Find</button></form>
-${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table({
+${deps.archive === null ? EMPTY : html`${field({ name: 'from', label: 'From', value: visit.query('from'), hint: 'Such as yesterday or -2h; for denials of all PDPs.' })}${field({ name: 'to', label: 'To', value: visit.query('to') })}`}</div></details></form>
+${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table(visit, {
+      id: 'decisions',
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
       columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', 'Request'],
       rows,
@@ -133,6 +135,9 @@ ${await denials(visit, RANKED_MAX)}
 Its log and the sidecars' logs keep them for longer.</p>`,
   }
 }
+
+const isNarrowed = ({ query }: ConsoleVisit, { request: _, ...others }: Filter): boolean =>
+  [...Object.values(others), query('from'), query('to')].some((text) => text !== '')
 
 const ARCHIVED_SHOWN = 50
 const EXPORTED_MAX = 10_000
@@ -169,14 +174,18 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
     (text) => text.trim() !== '' && instantIn(text, deps.clock(), 'begin') === null,
   )
   return html`${unread.map((text) => alert(html`${name(text)} names no time, so it does not count. Write ${TIME_FORMS}.`))}${table(
+    visit,
     {
+      id: 'denied',
       caption: 'Denied, by all PDPs, newest first',
       columns: ['Time', 'Subject', 'Asked', 'Reason', 'Route', 'Request'],
       rows,
+      file: address('decisions', { ...state, format: 'csv' }),
+      next: last === undefined ? null : address('decisions', { ...state, page: last.id }),
+      nextText: 'Older',
       empty: html`<p>No denial of any PDP matches.</p>`,
     },
-  )}
-<p class="actions">${rows.length === 0 ? EMPTY : link(address('decisions', { ...state, format: 'csv' }), 'Download as CSV')} ${last === undefined ? EMPTY : link(address('decisions', { ...state, page: last.id }), 'Older')}</p>`
+  )}`
 }
 
 const partNote = (isWhole: boolean): Html =>

@@ -3,7 +3,8 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ACTS_FOR, clientOf, delegationTo, isDelegation, scopesOf } from '../../../shared/domain/subjects.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, hidden, instant, name, table } from '../parts.ts'
+import { address, hidden, instant, name } from '../parts.ts'
+import { table } from '../sections/table.ts'
 import type { ConsoleVisit } from '../visit.ts'
 
 type Item = {
@@ -30,7 +31,8 @@ export async function delegations(visit: ConsoleVisit, user: string): Promise<Ht
         ? html`<form method="post" action="${address('people', { org, user })}" class="inline">${hidden('csrf', visit.csrf)}${hidden('delegation', clientOf(item))}<button type="submit" class="plain">End<span class="for-readers"> ${clientOf(item)}</span></button></form>`
         : EMPTY,
     ])
-  return table({
+  return table(visit, {
+    id: 'delegations',
     caption: html`Clients that act for this person in ${name(org)}`,
     columns: ['Client', 'Until', 'Scopes', 'Do'],
     rows,

@@ -2,9 +2,10 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { isId, isObject } from '../../../shared/domain/names.ts'
 import { mayOpen, SCREEN_LINKS } from '../layout.ts'
-import { address, link, name, table } from '../parts.ts'
+import { address, link, name } from '../parts.ts'
 import { readSubject, subjectText } from '../question.ts'
 import { named, people, SUGGESTED_MAX } from '../sections/suggestions.ts'
+import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { requestIdIn } from './decisions.ts'
 
@@ -23,9 +24,10 @@ export async function showFound(visit: ConsoleVisit): Promise<View> {
   const rows = hits.map(({ kind, text: found, to, more }) => [kind, link(to, name(found)), more ?? EMPTY])
   return {
     title: text === '' ? 'Find' : `Find: ${text}`,
-    body: table({
+    body: table(visit, {
+      id: 'found',
       caption: hits.length >= SUGGESTED_MAX ? 'Found; there may be more' : 'Found',
-      columns: ['Kind', 'Name', 'Then'],
+      columns: ['Kind', 'Name', 'Do'],
       rows,
       empty: html`${text === '' ? EMPTY : html`<p>Nothing that you may see has ${name(text)} in it.</p>`}${HELP}`,
     }),

@@ -5,8 +5,9 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
 import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name, problems, status } from '../parts.ts'
 import { knownRoles } from '../sections/known-roles.ts'
+import { table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -62,17 +63,18 @@ async function page(
   })
   const { items, next_page_token: next } = await visit.api<Page>('GET', `${pathOf(visit)}?${parameters}`)
   const mayInvite = visit.may('directory:write')
-  const shown = table({
+  const shown = table(visit, {
+    id: 'invitations',
     caption: 'Invitations that nobody has answered yet',
     columns: ['Address', 'Tier and roles', 'Invited by', 'Until', ...(mayInvite ? ['Do'] : [])],
     rows: items.map((one) => [...rowOf(visit, one), ...(mayInvite ? [withdrawal(visit, one)] : [])]),
+    next: next === null ? null : address('invitations', { org, page: next }),
     empty: html`<p>Nobody is invited. An invitation is a mail with a link, by which a person joins with an account or without one yet:</p><pre tabindex="0"><code>portcullis member invite dora@example.com -o ${shellWord(org ?? 'ORGANIZATION')} --role ${TIERS[3]}</code></pre>`,
   })
   return {
     title: 'Invitations',
     status: code,
     body: html`${before}${mayInvite ? freshness(visit, hereWith(visit, filled)) : EMPTY}${shown}
-${next === null ? EMPTY : html`<p>${link(address('invitations', { org, page: next }), 'Next page')}</p>`}
 ${mayInvite ? await inviteForm(visit, filled, isAgain) : EMPTY}`,
   }
 }

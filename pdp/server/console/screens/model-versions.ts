@@ -7,7 +7,8 @@ import type { Manifest, StoredManifest } from '../../../shared/domain/manifest.t
 import { RequestProblem } from '../../serve/http/status.ts'
 import { readBackwards } from '../journal-backwards.ts'
 import { diffOf, isDifferent, shownDiff } from '../line-diff.ts'
-import { address, instant, link, name, table } from '../parts.ts'
+import { address, instant, link, name } from '../parts.ts'
+import { table } from '../sections/table.ts'
 import type { ConsoleVisit } from '../visit.ts'
 
 /** The most on a page. */
@@ -49,7 +50,8 @@ export async function versionTable(visit: ConsoleVisit, { app, version }: Stored
     name(entry.actor),
     before === null && !isWhole ? html`<span class="note">–</span>` : html`${summaryOf(before, manifest)}`,
   ])
-  const shown = table({
+  const shown = table(visit, {
+    id: 'versions',
     caption: html`Versions of the manifest of ${name(app)}, newest first`,
     columns: ['Version', 'Time', 'By', 'What it changed'],
     rows,
@@ -119,11 +121,11 @@ export function versionPage(
 ${compared ?? html`<p class="actions">${link(`${here}&compare=1`, 'Who would gain and who would lose?')}</p>`}`
   return html`<dl class="numbers"><div><dt>Written</dt><dd>${instant(entry.atMs)}</dd></div><div><dt>By</dt><dd>${name(entry.actor)}</dd></div>
 <div><dt>Change</dt><dd>${link(address('changes', { org: visit.organization, log: 'environment', until: String(entry.revision) }), `revision ${entry.revision}`)}</dd></div></dl>
-<h2>What it changed</h2>${before === null ? html`<p class="note">It is the first version that the log has.</p>` : html`${shownDiff(diffOf(before.model ?? '', manifest.model ?? ''), 'From the version before to this one')}${keysChanged(before, manifest)}`}
+<h2>What it changed</h2>${before === null ? html`<p class="note">It is the first version that the log has.</p>` : html`${shownDiff(diffOf(before.model ?? '', manifest.model ?? ''), 'From the version before to this one')}${keysChanged(visit, before, manifest)}`}
 <h2>If it were in force again</h2>${again}`
 }
 
-function keysChanged(before: Manifest, after: Manifest): Html {
+function keysChanged(visit: ConsoleVisit, before: Manifest, after: Manifest): Html {
   const rows = (['permissions', 'roles'] as const).flatMap((what) =>
     changedKeys(before[what], after[what]).map((key) => {
       const text = ({ [what]: of }: Manifest): string => (Object.hasOwn(of, key) ? textOf(of[key]) : 'none')
@@ -131,7 +133,8 @@ function keysChanged(before: Manifest, after: Manifest): Html {
     }),
   )
   if (rows.length === 0) return EMPTY
-  return table({
+  return table(visit, {
+    id: 'permissions',
     caption: 'Permissions and roles',
     columns: ['What', 'Key', 'Before', 'After'],
     rows,

@@ -13,7 +13,8 @@ import type { StoredManifest } from '../../../shared/domain/manifest.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
 import { picture, typeGraph, typeTable } from '../graph.ts'
 import { changedTypes } from '../line-diff.ts'
-import { address, alert, field, hidden, joined, link, name, problems, status, table } from '../parts.ts'
+import { address, alert, field, hidden, joined, link, name, problems, status } from '../parts.ts'
+import { table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { versionAt, versionPage, versionTable } from './model-versions.ts'
@@ -30,7 +31,8 @@ export async function showModel(visit: ConsoleVisit): Promise<View> {
   if (chosen !== null && revision !== '') return showVersion(visit, chosen, revision)
   const done =
     visit.query('done') === '' ? EMPTY : status('The new model is in force. Every decision from now on follows it.')
-  const apps = table({
+  const apps = table(visit, {
+    id: 'apps',
     caption: 'Apps',
     columns: [
       'App',
@@ -55,7 +57,7 @@ export async function showModel(visit: ConsoleVisit): Promise<View> {
     }
   return {
     title: `Model of ${chosen.app}`,
-    body: html`${done}${apps}${await pictureOf(chosen.model)}${await versionTable(visit, chosen)}${editor(visit, { app: chosen.app, text: chosen.model ?? '' })}`,
+    body: html`${done}${apps}${await pictureOf(visit, chosen.model)}${await versionTable(visit, chosen)}${editor(visit, { app: chosen.app, text: chosen.model ?? '' })}`,
   }
 }
 
@@ -72,10 +74,10 @@ async function showVersion(visit: ConsoleVisit, current: StoredManifest, revisio
   }
 }
 
-async function pictureOf(text: string | null): Promise<Html> {
+async function pictureOf(visit: ConsoleVisit, text: string | null): Promise<Html> {
   if (text === null || isNone(text)) return EMPTY
   const model = await withModels(() => knownModel(text))
-  return html`<h2>Types</h2>${picture(typeGraph(model))}${typeTable(model)}`
+  return html`<h2>Types</h2>${picture(typeGraph(model))}${typeTable(visit, model)}`
 }
 
 function editor(visit: ConsoleVisit, { app, text }: { readonly app: string; readonly text: string }): Html {
@@ -124,7 +126,7 @@ export async function actModel(visit: ConsoleVisit): Promise<View> {
   if (form('action') === 'apply') return apply(visit, { current, text })
   return {
     title: `${title}: compared`,
-    body: html`${await comparedForm(visit, { current, text })}${await pictureOf(text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
+    body: html`${await comparedForm(visit, { current, text })}${await pictureOf(visit, text)}${editor(visit, { app, text })}<p>${link(address('model', { org, app }), 'Back to the model in force')}</p>`,
   }
 }
 
@@ -213,7 +215,7 @@ function comparison(visit: ConsoleVisit, relation: string, found: Comparison): H
   const looked = complete ? '' : `; ${lookedAt(resourcesCompared, resourcesCount)}`
   const unchanged = html`<p><strong>${relation}</strong>: ${complete ? 'nobody gains and nobody loses' : 'no gain and no loss was found'}${looked}.</p>`
   const summary = html`${name(relation)}: ${atLeast(losesCount, complete)} would lose, ${atLeast(gainsCount, complete)} would gain${looked}`
-  return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table({ caption: summary, columns: ['', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
+  return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table(visit, { id: 'effects', caption: summary, columns: ['Effect', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
 }
 
 /** `current`: what the text was compared with. `isWhole`: everything was compared; else a person has to say that they know. */

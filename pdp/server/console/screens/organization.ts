@@ -7,8 +7,9 @@ import { TIERS } from '../../../shared/domain/membership.ts'
 import type { RoleGrant } from '../../../shared/domain/role.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, hidden, link, name, status, table } from '../parts.ts'
+import { address, alert, called, hidden, link, name, status } from '../parts.ts'
 import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
+import { table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { changeAddress, changeDone } from './change.ts'
@@ -44,7 +45,7 @@ export async function showOrganization(visit: ConsoleVisit): Promise<View> {
   return {
     title: found.name,
     body: html`${done}${await tree(visit, found)}
-${table({ caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Look'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What can they reach?')]), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${addMemberForm(visit, null)}${next(visit, 'members', members.next_page_token)}
+${table(visit, { id: 'members', caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Do'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What can they reach?')]), next: nextOf(visit, 'members', members.next_page_token), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${addMemberForm(visit, null)}
 ${visit.may('roles:read') ? await grants(visit, org) : EMPTY}
 ${visit.may('entitlements:read') ? await entitlements(visit, base) : EMPTY}`,
   }
@@ -54,23 +55,31 @@ const pageAt = (token: string): string =>
   new URLSearchParams({ page_size: String(ROWS_MAX), ...(token === '' ? {} : { page_token: token }) }).toString()
 
 /** The other lists are at their first page there. */
-const next = ({ organization: org }: ConsoleVisit, list: string, token: string | null): Html =>
-  token === null ? EMPTY : html`<p>${link(address('organization', { org, [list]: token }), `Next page of ${list}`)}</p>`
+const nextOf = ({ organization: org }: ConsoleVisit, list: string, token: string | null): string | null =>
+  token === null ? null : address('organization', { org, [list]: token })
 
-/** Those above, and those directly below that the person may see. */
+/** Those above as a path, and those below as a tree; where they are too many, those directly below, page by page. */
 async function tree(visit: ConsoleVisit, { id, name: title, parent }: Organization): Promise<Html> {
-  const { pdp } = visit.deps.management
+  const { pdp, store } = visit.deps.management
   const above = ((await pdp.ancestors(id)) ?? []).slice(1).toReversed()
+  const item = (one: string, text: Html): Html => link(address('organization', { org: one }), text)
+  const steps = above.map((one) => html`<li>${item(one, name(one))}</li>`)
+  const path = html`<nav aria-label="Path"><ol class="path">${steps}<li aria-current="page">${called(title)} <span class="note">${name(id)}</span></li></ol></nav>`
+  const within = await store.organizations({ within: id }, { after: null, countMax: ROWS_MAX + 1 })
+  const isWhole = within.length <= ROWS_MAX
   const page = { after: visit.query('below') || null, countMax: ROWS_MAX + 1 }
-  const found = await visit.deps.management.store.organizations({ parent: id }, page)
-  const below = found.slice(0, ROWS_MAX)
-  const last = found.length > ROWS_MAX ? below.at(-1) : undefined
-  const item = (one: string, text: string): Html =>
-    html`<li>${link(address('organization', { org: one }), name(text))}</li>`
-  return html`<nav aria-label="Organization tree" class="tree"><h2>Tree</h2>
-${parent === null ? html`<p class="note">${name(id)} is at the top.</p>` : html`<ol>${above.map((one) => item(one, one))}<li aria-current="page">${name(title)} <span class="note">${name(id)}</span></li></ol>`}
-${below.length === 0 ? EMPTY : html`<p>Directly below:</p><ul>${below.map((one) => item(one.id, one.name))}</ul>`}
-${next(visit, 'below', last?.id ?? null)}</nav>`
+  const found = isWhole ? within : await store.organizations({ parent: id }, page)
+  const byParent = Map.groupBy(found.slice(0, ROWS_MAX), (one) => one.parent)
+  const branch = (of: string): Html => {
+    const children = (byParent.get(of) ?? []).map(
+      (one) => html`<li>${item(one.id, called(one.name))}${branch(one.id)}</li>`,
+    )
+    return children.length === 0 ? EMPTY : html`<ul>${children}</ul>`
+  }
+  const last = !isWhole && found.length > ROWS_MAX ? found[ROWS_MAX - 1] : undefined
+  const more = nextOf(visit, 'below', last?.id ?? null)
+  const below = branch(id)
+  return html`${parent === null ? EMPTY : path}${below === EMPTY ? EMPTY : html`<nav aria-label="Organization tree" class="tree"><h2>Below</h2>${below}${more === null ? EMPTY : html`<p>${link(more, 'Next page')}</p>`}</nav>`}`
 }
 
 /** The logs of grants that count in the organization, and that the person may read. `isWhole`: there are no others. */
@@ -121,13 +130,15 @@ async function grants(visit: ConsoleVisit, org: string): Promise<Html> {
     log === org ? html`here` : log === ENVIRONMENT ? html`everywhere` : html`${name(log)}, above`,
     takeAway(visit, log, grant),
   ])
-  const shown = table({
+  const shown = table(visit, {
+    id: 'roles',
     caption: `Roles that count here, with where they are granted${isWhole ? '' : LEFT_OUT}`,
     columns: ['Subject', 'Role', 'Granted', 'Do'],
     rows,
+    next: nextOf(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`),
     empty: html`<p>No role counts here yet${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE user:alice -o ${shellWord(org)} --app APP</code></pre>`,
   })
-  return html`${shown}${await giveRoleForm(visit, null)}${next(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`)}`
+  return html`${shown}${await giveRoleForm(visit, null)}`
 }
 
 async function entitlements(visit: ConsoleVisit, base: string): Promise<Html> {
@@ -143,7 +154,7 @@ async function entitlements(visit: ConsoleVisit, base: string): Promise<Html> {
     String(item.version),
     mayWrite && 'enabled' in item.value ? toggle(visit, item) : EMPTY,
   ])
-  return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table({ caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, empty: html`<p>The organization has no entitlement yet.</p>` })}${next(visit, 'entitlements', token)}`
+  return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table(visit, { id: 'entitlements', caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, next: nextOf(visit, 'entitlements', token), empty: html`<p>The organization has no entitlement yet.</p>` })}`
 }
 
 function toggle(visit: ConsoleVisit, { key, value, version }: Entitlement): Html {

@@ -1,7 +1,8 @@
 /** People: who there is, found by a part of the id, the name or the address. */
 
-import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { address, field, hidden, link, name, table } from '../parts.ts'
+import { type Html, html } from '../../../shared/base/html.ts'
+import { address, called, field, hidden, link, name } from '../parts.ts'
+import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { showPerson } from './person.ts'
 
@@ -54,15 +55,14 @@ async function showAll(visit: ConsoleVisit): Promise<View> {
     const id = everywhere ? item.id : item.user
     return [
       link(address('people', { org, user: id }), name(id)),
-      name(everywhere ? (item.name ?? '') : item.role),
-      name(everywhere ? (item.email ?? '') : item.status),
+      called(everywhere ? (item.name ?? '') : item.role),
+      called(everywhere ? (item.email ?? '') : item.status),
     ]
   })
   return {
     title: 'People',
     body: html`${search(visit, wanted)}
-${table({ caption: captionOf(everywhere, wanted), columns: everywhere ? ['Id', 'Name', 'E-mail'] : ['Id', 'Tier', 'Status'], rows, empty: wanted === '' ? NOBODY_YET : html`<p>Nobody has ${name(wanted)} in the name, the id or the address.</p>` })}
-${next === null ? EMPTY : html`<p>${link(address('people', { org, search: wanted, page: next }), 'Next page')}</p>`}`,
+${table(visit, { id: 'people', caption: captionOf(everywhere, wanted), columns: everywhere ? ['Id', 'Name', 'E-mail'] : ['Id', 'Tier', 'Status'], rows, next: next === null ? null : address('people', { org, search: wanted, page: next }), empty: wanted === '' ? NOBODY_YET : html`<p>Nobody has ${name(wanted)} in the name, the id or the address.</p>` })}`,
   }
 }
 

@@ -6,11 +6,12 @@ import type { Membership } from '../../../shared/domain/membership.ts'
 import { asRequestProblem, STATUS } from '../../serve/http/status.ts'
 import type { UserHoldings } from '../../serve/management/users/offboarding.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, hidden, instant, joined, link, name, status, table, verdict } from '../parts.ts'
+import { address, alert, called, hidden, instant, joined, link, name, status, verdict } from '../parts.ts'
 import { askedAgain } from '../question.ts'
 import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
 import { didYouMeanPerson } from '../sections/near-people.ts'
 import { reachOf } from '../sections/reach.ts'
+import { table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { changeAddress, changeDone } from './change.ts'
@@ -18,7 +19,6 @@ import { delegations, endDelegation } from './delegations.ts'
 import { grantJournals, LEFT_OUT, takeAway } from './organization.ts'
 
 const DECISIONS_SHOWN = 5
-const HOLDINGS_SHOWN = 200
 const DONE: { readonly [what: string]: string } = {
   delegation: 'The delegation was ended: the next question of the client is denied.',
   sessions: 'The sessions were ended, and every token of them.',
@@ -62,7 +62,7 @@ export async function showPerson(visit: ConsoleVisit, user: string, search: Html
   const subject = { type: 'user', id: user }
   return {
     title: found?.name ?? user,
-    body: html`${done === undefined ? await changeDone(visit) : status(done)}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${name(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}${holdings?.blocked === true ? html`<dt>State</dt><dd class="denied">✗ blocked: no sign-in counts</dd>` : EMPTY}</dl>
+    body: html`${done === undefined ? await changeDone(visit) : status(done)}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${called(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}${holdings?.blocked === true ? html`<dt>State</dt><dd class="denied">✗ blocked: no sign-in counts</dd>` : EMPTY}</dl>
 <p class="actions">${link(address('ask', { org, subject: `user:${user}` }), 'Check access')} · ${link(address('decisions', { org, subject: `user:${user}` }), 'Decisions')}${visit.may('audit:read') ? html` · ${link(address('changes', { org, text: `user:${user}` }), 'Changes about them')} · ${link(address('changes', { org, actor: `user:${user}` }), 'Changes by them')}` : EMPTY}</p>
 ${actions(visit, { user, holdings })}
 ${visit.may('decisions:read') && org !== null ? await reachOf(visit, subject) : EMPTY}
@@ -97,7 +97,8 @@ async function blockPage(visit: ConsoleVisit, user: string): Promise<View> {
     signedInMs === null ? html`–` : instant(signedInMs),
     joined(clients.map(name)),
   ])
-  const shown = table({
+  const shown = table(visit, {
+    id: 'memberships',
     caption: `${rows.length} ${rows.length === 1 ? 'session ends' : 'sessions end'}`,
     columns: ['Session', 'Signed in', 'Clients'],
     rows,
@@ -124,7 +125,7 @@ async function offboardPage(visit: ConsoleVisit, user: string): Promise<View> {
   const rows = [
     ...memberships.map(({ organization, role, status: state }) => [
       'membership',
-      name(`${role}, ${state}`),
+      `${role}, ${state}`,
       name(organization),
     ]),
     ...granted.map(({ organization, app, role }) => [
@@ -138,7 +139,7 @@ async function offboardPage(visit: ConsoleVisit, user: string): Promise<View> {
   return {
     title: `Offboard ${user}?`,
     body: html`<p>${name(user)} is shut out at once: sessions and tokens end, and no sign-in counts any more. All of this is taken away:</p>
-${table({ caption: `${count} that ${user} holds${rows.length > HOLDINGS_SHOWN ? `; the first ${HOLDINGS_SHOWN}` : ''}`, columns: ['Kind', 'What', 'Organization'], rows: rows.slice(0, HOLDINGS_SHOWN), empty: html`<p>${name(user)} holds nothing.</p>` })}
+${table(visit, { id: 'sessions-that-end', caption: `${count} that ${user} holds`, columns: ['Kind', 'What', 'Organization'], rows, empty: html`<p>${name(user)} holds nothing.</p>` })}
 ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('do', 'offboard')}<button type="submit" class="destructive">Shut out, and take away ${count}</button></form>
 <p>${link(address('people', { org, user }), 'Back, and change nothing')}</p>`,
   }
@@ -160,7 +161,8 @@ function membershipTable(
     return html`<span class="row-actions">${state === 'invited' ? EMPTY : link(proposed({ role, status: to }), text)}${link(proposed(null), 'End …')}</span>`
   }
   const isMember = memberships.some(({ organization }) => organization === visit.organization)
-  const shown = table({
+  const shown = table(visit, {
+    id: 'holdings',
     caption: 'Memberships',
     columns: ['Organization', 'Tier', 'Status', 'Do'],
     rows: memberships.map((one) => [
@@ -197,7 +199,8 @@ async function roles(visit: ConsoleVisit, user: string): Promise<Html> {
         ])
     }
   }
-  const shown = table({
+  const shown = table(visit, {
+    id: 'roles',
     caption: html`Roles that count in ${name(org ?? 'no organization')}${isWhole ? '' : LEFT_OUT}`,
     columns: ['Role', 'Held', 'Granted', 'Do'],
     rows,
@@ -222,7 +225,7 @@ async function sessions(visit: ConsoleVisit, user: string): Promise<Html> {
     joined(clients.map(name)),
     end(uid),
   ])
-  return html`${freshness(visit, here)}${table({ caption: 'Sessions at the identity service', columns: ['Session', 'Browser', 'Address', 'Signed in', 'Last used', 'Clients', 'Do'], rows, empty: html`<p>Nobody is signed in as this person.</p>` })}
+  return html`${freshness(visit, here)}${table(visit, { id: 'sessions', caption: 'Sessions at the identity service', columns: ['Session', 'Browser', 'Address', 'Signed in', 'Last used', 'Clients', 'Do'], rows, empty: html`<p>Nobody is signed in as this person.</p>` })}
 ${rows.length === 0 ? EMPTY : html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('all', '1')}<button type="submit" class="destructive">End all sessions and tokens</button></form>`}`
 }
 
@@ -244,7 +247,8 @@ function latestDecisions(visit: ConsoleVisit, user: string): Html {
       ])
     if (rows.length >= DECISIONS_SHOWN) break
   }
-  return table({
+  return table(visit, {
+    id: 'decisions',
     caption: 'Latest decisions about them',
     columns: ['Time', 'Asked', 'Answer', 'Route'],
     rows: rows.slice(0, DECISIONS_SHOWN),

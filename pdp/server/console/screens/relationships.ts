@@ -9,8 +9,9 @@ import type { Tuple } from '../../../shared/domain/tuple.ts'
 import { asRequestProblem } from '../../serve/http/status.ts'
 import { parseTupleLine, presentTuple } from '../../serve/management/relationships/tuple-bodies.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, field, hidden, instant, link, name, problems, status, table } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name, problems, status } from '../parts.ts'
 import { consequencesOf } from '../sections/consequences.ts'
+import { table } from '../sections/table.ts'
 import { instantIn, TIME_FORMS } from '../sections/times.ts'
 import { inverseOf } from '../sections/undo.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
@@ -40,7 +41,7 @@ export async function showRelationships(visit: ConsoleVisit): Promise<View> {
 ${field({ name: 'object', label: 'Object', value: filter.object, hint: 'Such as invoice:42.' })}
 ${field({ name: 'relation', label: 'Relation', value: filter.relation })}
 ${field({ name: 'subject', label: 'Subject', value: filter.subject, hint: 'Such as user:alice or group:staff#member.' })}
-<button type="submit">Find</button></form>`
+<button type="submit" class="plain">Find</button></form>`
   const done = !/^\d{1,15}$/.test(query('done')) ? EMPTY : await written(visit, Number(query('done')))
   return {
     title: TITLE,
@@ -93,8 +94,7 @@ async function listed(visit: ConsoleVisit, filter: { readonly [part: string]: st
     Object.keys(given).length > 0
       ? html`<p>No stored relationship matches.</p>`
       : html`<p>Nothing is stored yet. Write the first relationship below, or from a file:</p><pre tabindex="0"><code>portcullis tuple import relationships.txt -o ${shellWord(org ?? 'ORGANIZATION')}</code></pre>`
-  return html`${deleteAll(visit, { items, isFiltered: Object.keys(given).length > 0 && next === null })}${table({ caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Then'], rows, empty })}
-${next === null ? EMPTY : html`<p>${link(address('relationships', { org, ...filter, page: next }), 'Next page')}</p>`}`
+  return html`${deleteAll(visit, { items, isFiltered: Object.keys(given).length > 0 && next === null })}${table(visit, { id: 'relationships', caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Do'], rows, next: next === null ? null : address('relationships', { org, ...filter, page: next }), empty })}`
 }
 
 /** All that were found, such as those of a group: previewed before they go. */
@@ -278,7 +278,7 @@ async function preview(
   const rows = effects.map(({ tuple, text, stored }) => [name(formatTuple(tuple)), text, endOf(op, { tuple, stored })])
   const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
   const more = tuples.length > PAGE_SIZE ? alert(`Only the first ${PAGE_SIZE} of ${tuples.length} are shown.`) : EMPTY
-  return html`${more}${table({ caption: `What would happen in organization ${org ?? ''}`, columns: ['Relationship', 'Effect', 'Until'], rows, empty: EMPTY })}
+  return html`${more}${table(visit, { id: 'effect', isWhole: true, caption: `What would happen in organization ${org ?? ''}`, columns: ['Relationship', 'Effect', 'Until'], rows, empty: EMPTY })}
 ${await consequencesOf(visit, { log: org ?? '', changes: tuples.map((tuple) => ({ kind: 'tuple', op, tuple })) })}
 ${freshness(visit, hereWith(visit, { lines, op }))}
 <form method="post" action="${address('relationships', { org })}">${hidden('csrf', visit.csrf)}${hidden('op', op)}${hidden('lines', lines)}${hidden('previewed', digestOf(effects))}

@@ -3,12 +3,11 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { ReportedRoute, ReportedSidecar, Tried } from '../../serve/grpc/route-reports.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { SCREEN_LINKS } from '../layout.ts'
-import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name, status } from '../parts.ts'
+import { routeDifferences } from '../sections/route-differences.ts'
+import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
-const SIDECARS_MAX = 200
-/** The most on a page, because 2,000 routes are too many for one. */
-const ROUTES_SHOWN = 200
 const TEXT_MAX = 4_096
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 const SHOWN = ['', 'unasked', 'untested', 'denied', 'shadow'] as const
@@ -33,24 +32,23 @@ export async function showRoutes(visit: ConsoleVisit): Promise<View> {
   }
 }
 
-function sidecars({ organization: org }: ConsoleVisit, all: readonly ReportedSidecar[]): Html {
+function sidecars(visit: ConsoleVisit, all: readonly ReportedSidecar[]): Html {
+  const { organization: org } = visit
   const files = Map.groupBy(all, ({ resource }) => resource)
-  const hashesOf = (of: readonly ReportedSidecar[]): number => new Set(of.map(({ fileHash }) => fileHash)).size
-  const differing = [...files].filter(([, of]) => hashesOf(of) > 1)
-  const rows = all
-    .slice(0, SIDECARS_MAX)
-    .map((sidecar) => [
-      link(address('routes', { org, sidecar: sidecar.name }), name(sidecar.name)),
-      name(sidecar.resource),
-      html`<code>${sidecar.fileHash.slice(0, 12)}</code>`,
-      String(sidecar.routes.length + sidecar.leftOut),
-      String(sidecar.routes.filter(isUnasked).length),
-      instant(sidecar.connectedMs),
-      name(sidecar.caller),
-    ])
-  return html`${differing.map(([resource]) => alert(html`The sidecars of ${name(resource)} enforce different route files: see their hashes.`))}${all.length > 0 && differing.length === 0 ? status('All sidecars of each resource enforce the same route file.') : EMPTY}
-${table({
-  caption: `Sidecars connected to this PDP${all.length > SIDECARS_MAX ? `; the first ${SIDECARS_MAX} of ${all.length}` : ''}`,
+  const isDiffering = [...files].some(([, of]) => new Set(of.map(({ fileHash }) => fileHash)).size > 1)
+  const rows = all.map((sidecar) => [
+    link(address('routes', { org, sidecar: sidecar.name }), name(sidecar.name)),
+    name(sidecar.resource),
+    html`<span class="id">${name(sidecar.fileHash)}</span>`,
+    String(sidecar.routes.length + sidecar.leftOut),
+    String(sidecar.routes.filter(isUnasked).length),
+    instant(sidecar.connectedMs),
+    name(sidecar.caller),
+  ])
+  return html`${routeDifferences(visit, all)}${all.length > 0 && !isDiffering ? status('All sidecars of each resource enforce the same route file.') : EMPTY}
+${table(visit, {
+  id: 'sidecars',
+  caption: 'Sidecars connected to this PDP',
   columns: [
     'Sidecar',
     'Resource',
@@ -120,7 +118,8 @@ function subjectIn(claims: string): string {
   return sub === undefined ? '' : `user:${sub}`
 }
 
-function routeTable({ query, organization: org }: ConsoleVisit, sidecar: ReportedSidecar): Html {
+function routeTable(visit: ConsoleVisit, sidecar: ReportedSidecar): Html {
+  const { query, organization: org } = visit
   const { routes, leftOut } = sidecar
   const show = SHOWN.find((one) => one === query('show')) ?? ''
   const found = routes.filter((route) => isShown(route, show))
@@ -143,25 +142,23 @@ function routeTable({ query, organization: org }: ConsoleVisit, sidecar: Reporte
       `in shadow mode (${routes.filter((one) => one.shadow).length})`,
     ),
   ]
-  const rows = found
-    .slice(0, ROUTES_SHOWN)
-    .map(({ id, check, shadow, requests, denied, shadowed, tests }) => [
-      name(id),
-      html`${name(check)}${shadow ? html` <span class="note">shadow mode</span>` : EMPTY}`,
-      ...(sidecar.tests === 0 ? [] : [tests === 0 ? html`<span class="note">none</span>` : String(tests)]),
-      requests === 0 ? html`<span class="note">never</span>` : String(requests),
-      denied === 0 ? '0' : link(address('decisions', { org, route: id, outcome: 'denied' }), String(denied)),
-      shadow ? String(shadowed) : html`<span class="note">–</span>`,
-    ])
+  const rows = found.map(({ id, check, shadow, requests, denied, shadowed, tests }) => [
+    name(id),
+    html`${name(check)}${shadow ? html` <span class="note">shadow mode</span>` : EMPTY}`,
+    ...(sidecar.tests === 0 ? [] : [tests === 0 ? html`<span class="note">none</span>` : String(tests)]),
+    requests === 0 ? html`<span class="note">never</span>` : String(requests),
+    denied === 0 ? '0' : link(address('decisions', { org, route: id, outcome: 'denied' }), String(denied)),
+    shadow ? String(shadowed) : html`<span class="note">–</span>`,
+  ])
   const tested =
     sidecar.tests === 0
       ? ''
       : `, and ${routes.length - untestedCount} are reached by one of the ${sidecar.tests} tests in its route file`
-  const cutOff = found.length - rows.length + leftOut
   return html`<p>${String(asked)} of ${String(routes.length)} routes were asked since the sidecar loaded them${tested}. Show: ${filters.map((one, i) => html`${i === 0 ? '' : ' · '}${one}`)}</p>
 ${would === 0 ? EMPTY : status(`Without shadow mode ${would} ${would === 1 ? 'request' : 'requests'} would have been refused.`)}
-${cutOff === 0 ? EMPTY : html`<p class="note">${String(cutOff)} more routes are not shown.</p>`}
-${table({
+${leftOut === 0 ? EMPTY : html`<p class="note">${String(leftOut)} more routes were not reported.</p>`}
+${table(visit, {
+  id: 'routes',
   caption: 'Routes and what each asks',
   columns: [
     'Route',

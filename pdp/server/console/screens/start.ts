@@ -7,8 +7,9 @@ import { findings } from '../findings.ts'
 import { readBackwards } from '../journal-backwards.ts'
 import { mayOpen, SCREEN_LINKS } from '../layout.ts'
 import { noRights } from '../no-rights.ts'
-import { address, field, hidden, instant, link, name, table } from '../parts.ts'
+import { address, field, hidden, instant, link, name } from '../parts.ts'
 import { denials, perMinute } from '../sections/denials.ts'
+import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { changeText } from './changes.ts'
 
@@ -47,15 +48,16 @@ function askForm(visit: ConsoleVisit): Html {
 ${field({ name: 'request', label: 'Somebody was refused? The request or decision id', value: '', required: true, hint: 'As instance in the body of a 403 names it, or the whole body.' })}<button type="submit">Find the decision</button></form>`
 }
 
-async function latestChanges({ deps }: ConsoleVisit, org: string): Promise<Html> {
-  const { store } = deps.management
+async function latestChanges(visit: ConsoleVisit, org: string): Promise<Html> {
+  const { store } = visit.deps.management
   const to = (await store.vector([org])).logs.get(org)?.revision ?? 0
   const found: JournalEntry[] = []
   for await (const { entries } of readBackwards(store, { log: org, to })) {
     found.push(...entries.slice(0, ROWS_SHOWN - found.length))
     if (found.length >= ROWS_SHOWN) break
   }
-  return table({
+  return table(visit, {
+    id: 'changes',
     caption: html`The last changes · ${link(address('changes', { org }), 'all')}`,
     columns: ['Time', 'By', 'Change'],
     rows: found.map(({ atMs, actor, change }) => [instant(atMs), name(actor), name(changeText(change))]),

@@ -1,7 +1,8 @@
 /** Streams: the state of each receiver of security events, and what an operator can do about it. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { SCREEN_LINKS } from '../layout.ts'
-import { address, alert, field, hidden, instant, link, name, status, table } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name, status } from '../parts.ts'
+import { table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -51,7 +52,8 @@ async function list(visit: ConsoleVisit): Promise<View> {
   return {
     title: SCREEN_LINKS.streams.title,
     body: html`<p>Receivers of security events: sessions that ended, credentials and roles that changed. Decisions wait for none of them.</p>
-${table({
+${table(visit, {
+  id: 'streams',
   caption: 'Streams of receivers',
   columns: [
     'Receiver',
@@ -62,9 +64,9 @@ ${table({
     'Last delivered',
   ],
   rows,
+  next: page.next === null ? null : address('streams', { org, after: page.next }),
   empty: html`<p>${after === '' ? 'No receiver has a stream yet. A client with the scope ssf.manage makes one:' : 'There are no more streams.'}</p><pre tabindex="0"><code>portcullis client put receiver --scope ssf.manage --secret-file receiver-secret</code></pre>`,
-})}
-${page.next === null ? EMPTY : html`<p class="actions">${link(address('streams', { org, after: page.next }), 'Next page')}</p>`}`,
+})}`,
   }
 }
 

@@ -6,7 +6,7 @@ import { typeOf } from '../../../shared/domain/names.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
 import { SCREEN_LINKS } from '../layout.ts'
-import { address, alert, csv, field, hidden, joined, link, name, problems, status, table } from '../parts.ts'
+import { address, alert, csv, field, hidden, joined, link, name, problems, status } from '../parts.ts'
 import {
   isSupposed,
   parametersOf,
@@ -19,6 +19,7 @@ import {
 import { didYouMeanPerson, nobody } from '../sections/near-people.ts'
 import { reachOf } from '../sections/reach.ts'
 import { typesFor } from '../sections/suggestions.ts'
+import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 100
@@ -119,7 +120,8 @@ async function holdersOf(
     ])
   }
   const stored = link(address('relationships', { org, object: resource }), 'Its stored relationships')
-  return html`<p class="actions">${stored}</p>${table({
+  return html`<p class="actions">${stored}</p>${table(visit, {
+    id: 'holders',
     caption: html`Every ${name(type)} that has something on ${name(resource)}, by relation`,
     columns: ['Relation', { title: 'How many', number: true }, 'Such as'],
     rows,
@@ -232,11 +234,10 @@ function pageOf(visit: ConsoleVisit, list: List, page: Page): Html {
   const undecided = page.undecided.map(
     ({ item, missing_context: missing }) => html`<li>${name(item)}: needs ${missing.join(', ')}</li>`,
   )
-  return html`<p class="actions">${link(address(list.kind, { ...state, format: 'csv' }), 'Download all as CSV')}</p>
-${page.complete ? EMPTY : alert('The list is not complete: something in it could not be decided.')}
+  return html`${page.complete ? EMPTY : alert('The list is not complete: something in it could not be decided.')}
 ${undecided.length === 0 ? EMPTY : html`<ul class="details">${undecided}</ul>`}
-${table({ caption: list.caption, columns: ['Name', 'Ask'], rows, empty: page.next_page_token === null ? nothing(visit, list.kind) : html`<p>Nothing on this page; there is another one.</p>` })}
-${page.next_page_token === null ? html`<p class="note">That is all, read in one snapshot.</p>` : html`<p>${link(address(list.kind, { ...state, page: page.next_page_token }), 'Next page')}${page.revision_unchanged ? EMPTY : html` <span class="note">Something changed since the first page.</span>`}</p>`}`
+${table(visit, { id: 'list', caption: list.caption, columns: ['Name', 'Ask'], rows, file: address(list.kind, { ...state, format: 'csv' }), next: page.next_page_token === null ? null : address(list.kind, { ...state, page: page.next_page_token }), empty: page.next_page_token === null ? nothing(visit, list.kind) : html`<p>Nothing on this page; there is another one.</p>` })}
+${page.next_page_token === null ? html`<p class="note">That is all, read in one snapshot.</p>` : page.revision_unchanged ? EMPTY : html`<p class="note">Something changed since the first page.</p>`}`
 }
 
 function nothing({ organization: org, query }: ConsoleVisit, kind: List['kind']): Html {

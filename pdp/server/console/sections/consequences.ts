@@ -6,15 +6,15 @@ import type { ContextualTuple, ListPage } from '../../../shared/domain/decision.
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { Membership } from '../../../shared/domain/membership.ts'
 import { compareNames, typeOf } from '../../../shared/domain/names.ts'
-import { address, alert, link, name, table } from '../parts.ts'
+import { address, alert, link, name } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
+import { table } from './table.ts'
 
 /** Tuples of a question that are supposed, resources that are looked at, and how long that may take together. */
 const TUPLES_MAX = 100
 const RESOURCES_MAX = 200
 const TOGETHER_MS = 3_000
 const SUBJECTS_MAX = 1_000
-const SHOWN_MAX = 100
 
 /** `log`: of the changes. */
 export type Proposal = { readonly log: JournalId; readonly changes: readonly ProposedChange[] }
@@ -33,20 +33,22 @@ export async function consequencesOf(visit: ConsoleVisit, proposal: Proposal): P
   const { organization: org } = visit
   const [gains, loses] = ['+ gains', '− loses'].map((sign) => effects.filter((one) => one.sign === sign).length)
   const least = isWhole ? '' : 'at least '
-  const rows = effects
-    .slice(0, SHOWN_MAX)
-    .map(({ sign, subject, relation, resource }) => [
-      html`<span class="${sign === '+ gains' ? 'allowed' : 'denied'}">${sign}</span>`,
-      name(subject),
-      html`${name(relation)} ${name(resource)}`,
-      link(address('ask', { org, subject, relation, resource }), 'Now?'),
-    ])
-  return html`${isWhole ? EMPTY : alert('Not everything was looked at: more may change than this table says.')}${table({
-    caption: `Who gains and who loses: ${least}${gains} gained, ${least}${loses} lost${effects.length > SHOWN_MAX ? `; the first ${SHOWN_MAX}` : ''}`,
-    columns: ['', 'Subject', 'Access', 'Ask'],
-    rows,
-    empty: html`<p>Nobody's access changes${isWhole ? '' : ', as far as was looked at'}: they have it by something else, or the change leads to nobody.</p>`,
-  })}`
+  const rows = effects.map(({ sign, subject, relation, resource }) => [
+    html`<span class="${sign === '+ gains' ? 'allowed' : 'denied'}">${sign}</span>`,
+    name(subject),
+    html`${name(relation)} ${name(resource)}`,
+    link(address('ask', { org, subject, relation, resource }), 'Now?'),
+  ])
+  return html`${isWhole ? EMPTY : alert('Not everything was looked at: more may change than this table says.')}${table(
+    visit,
+    {
+      id: 'effects',
+      caption: `Who gains and who loses: ${least}${gains} gained, ${least}${loses} lost`,
+      columns: ['Effect', 'Subject', 'Access', 'Ask'],
+      rows,
+      empty: html`<p>Nobody's access changes${isWhole ? '' : ', as far as was looked at'}: they have it by something else, or the change leads to nobody.</p>`,
+    },
+  )}`
 }
 
 type Computing = {

@@ -1,7 +1,8 @@
 /** Decisions, summed: the routes that were denied most, and a bar for each minute. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { address, link, name, table } from '../parts.ts'
+import { address, link, name } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
+import { table } from './table.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -17,7 +18,8 @@ export async function denials(visit: ConsoleVisit, rowsMax: number): Promise<Htm
   const { organization: org, deps } = visit
   const isOfAll = deps.archive !== null
   const ranks = deps.archive === null || org === null ? rankedHere(visit) : await deps.archive.ranked(org)
-  return table({
+  return table(visit, {
+    id: 'denials',
     caption: `Denied most, by route and reason, ${isOfAll ? 'at all PDPs' : 'as far as this PDP remembers'}`,
     columns: ['Route', 'Reason', { title: 'Last hour', number: true }, { title: 'Last day', number: true }],
     rows: ranks

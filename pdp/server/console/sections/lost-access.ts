@@ -1,9 +1,10 @@
 /** Removals in the log as people: who lost something, and whether they have it by something else now. */
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { address, instant, link, name, table, verdict } from '../parts.ts'
+import { address, instant, link, name, verdict } from '../parts.ts'
 import { readSubject } from '../question.ts'
 import type { ConsoleVisit } from '../visit.ts'
+import { table } from './table.ts'
 
 /** Members of a removed set, and rows in all. */
 const MEMBERS_MAX = 100
@@ -40,7 +41,8 @@ export async function lostAccess(visit: ConsoleVisit, entries: readonly JournalE
       name(entry.actor),
     ])
   }
-  return table({
+  return table(visit, {
+    id: 'lost',
     caption: `Who lost what${losses.length > ROWS_MAX ? `; the first ${ROWS_MAX}` : ''}`,
     columns: ['Who', 'Lost', 'Now', 'When', 'By'],
     rows,

@@ -1,12 +1,13 @@
 /** Everything that one subject can reach, by type and relation: how many resources, some of them, and by what. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { AskedSubject, PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
-import { parseTuple } from '../../../shared/domain/names.ts'
+import { isObject, parseTuple } from '../../../shared/domain/names.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
-import { address, joined, link, name, table } from '../parts.ts'
+import { address, joined, link, name } from '../parts.ts'
 import { parametersOf, readSupposed, type Supposed, type Supposition } from '../question.ts'
 import type { ConsoleVisit } from '../visit.ts'
 import { typesFor } from './suggestions.ts'
+import { table } from './table.ts'
 
 /** Resources of one relation that are counted; more is "at least". */
 const COUNTED_MAX = 100
@@ -38,7 +39,8 @@ export async function reachOf(visit: ConsoleVisit, subject: AskedSubject, suppos
     html`${joined(items.slice(0, SHOWN_MAX).map((item) => link(address('ask', { org, subject: who, relation, resource: item, ...more }), name(item))))}${items.length > SHOWN_MAX || !isAll ? ' …' : EMPTY}`,
     via.get(keyOf(type, relation)) ?? EMPTY,
   ])
-  return html`${table({
+  return html`${table(visit, {
+    id: 'reach',
     caption: html`What ${name(who)} can reach, by type and relation`,
     columns: ['Type', 'Relation', { title: 'How many', number: true }, 'Such as', 'By'],
     rows: shown,
@@ -95,7 +97,8 @@ async function waysTo(visit: ConsoleVisit, question: Asked, rows: readonly Row[]
     const key = keyOf(type, relation)
     found.set(key, (found.get(key) ?? new Set()).add(wayOf(answers[i])))
   }
-  for (const [key, all] of found) ways.set(key, joined([...all].map(name)))
+  for (const [key, all] of found)
+    ways.set(key, joined([...all].map((way) => (isObject(way) ? name(way) : html`${way}`))))
   return ways
 }
 

@@ -44,12 +44,15 @@ export type Tried = {
   readonly denial: string
 }
 export type ReportedSidecar = {
+  /** In Kubernetes `namespace/Pod/process`: the namespace is that of its verified account. */
   readonly name: string
   readonly resource: string
   readonly fileHash: string
   /** The caller that it authenticated as. */
   readonly caller: string
   readonly connectedMs: number
+  /** When it reported this table. */
+  readonly loadedMs: number
   readonly routes: readonly ReportedRoute[]
   readonly leftOut: number
   /** In the route file; 0: none, or too many to be run. */
@@ -78,7 +81,7 @@ export function createRouteReports({ clock }: { readonly clock: () => number }):
       const holding = budgets.of(caller)
       const release = hold(holding, 'streams', 1)
       if (release === null) return null
-      const report = serveReport(call, { caller: caller.name, holding, connectedMs: clock() })
+      const report = serveReport(call, { caller: caller.name, holding, connectedMs: clock(), clock })
       open.add(report)
       for (const event of ['end', 'cancelled', 'close', 'error', 'finish']) {
         call.on(event, () => {
@@ -95,9 +98,16 @@ export function createRouteReports({ clock }: { readonly clock: () => number }):
 
 function serveReport(
   call: ReportCall,
-  { caller, holding, connectedMs }: { caller: string; holding: Holding; connectedMs: number },
+  {
+    caller,
+    holding,
+    connectedMs,
+    clock,
+  }: { caller: string; holding: Holding; connectedMs: number; clock: () => number },
 ) {
+  const namespace = /^service account ([^/]+)\//.exec(caller)?.[1]
   let table: Table | null = null
+  let loadedMs = connectedMs
   let release = (): void => undefined
   let last = 0
   const trials = new Map<number, (tried: Tried | null) => void>()
@@ -105,6 +115,7 @@ function serveReport(
   function keep(next: RouteTable): void {
     release()
     const { table: read, bytes } = readTable(next)
+    loadedMs = clock()
     const held = hold(holding, 'bytes', bytes)
     // A table that does not fit is not shown, but the sidecar is.
     table = held !== null ? read : { ...EMPTY, resource: read.resource, leftOut: next.routes.length }
@@ -138,7 +149,15 @@ function serveReport(
     })
   })
   return {
-    sidecar: (): ReportedSidecar | null => table && { ...table, caller, connectedMs, try: trial },
+    sidecar: (): ReportedSidecar | null =>
+      table && {
+        ...table,
+        name: namespace === undefined ? table.name : `${namespace}/${table.name}`,
+        caller,
+        connectedMs,
+        loadedMs,
+        try: trial,
+      },
     close() {
       release()
       table = null

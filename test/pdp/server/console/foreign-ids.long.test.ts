@@ -39,7 +39,7 @@ const NAMED: { readonly [parameter: string]: readonly string[] } = {
   one_role: [],
   audience: ['{org}'],
   ...Object.fromEntries(
-    `after app as_of below claims context done everywhere for format from kind lines members method op outcome page reason relation route show skip step
+    `after app as_of at below claims context csv done everywhere for format from kind lines members method op outcome page reason relation route show skip sort step
      status target text tier to type until compare entitlements now what revision role roles sidecar`
       .split(/\s+/)
       .map((name) => [name, []]),

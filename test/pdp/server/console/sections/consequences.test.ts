@@ -23,7 +23,8 @@ beforeEach(async () => {
 /** Somebody with these scopes in acme. */
 const visitWith = (...scopes: readonly string[]): ConsoleVisit => {
   const may = (scope: string): boolean => scopes.includes(scope)
-  const part = { deps: { management: { pdp, store } }, organization: 'acme', may, mayEverywhere: () => false }
+  const page = { url: null, query: () => '', tables: new Map() }
+  const part = { ...page, deps: { management: { pdp, store } }, organization: 'acme', may, mayEverywhere: () => false }
   return part as unknown as ConsoleVisit
 }
 type Proposed = Parameters<typeof consequencesOf>[1]['changes'][number]

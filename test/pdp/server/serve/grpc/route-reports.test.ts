@@ -1,8 +1,13 @@
 /** Reports of routes over real gRPC: bounded, of authenticated callers only, and never in the way of the server or of decisions. */
+import { EventEmitter } from 'node:events'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { Client, type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createRouteReports, type RouteReports } from '../../../../../pdp/server/serve/grpc/route-reports.ts'
+import {
+  createRouteReports,
+  type ReportCall,
+  type RouteReports,
+} from '../../../../../pdp/server/serve/grpc/route-reports.ts'
 import { startGrpcServer } from '../../../../../pdp/server/serve/grpc/server.ts'
 import { RequestProblem } from '../../../../../pdp/server/serve/http/status.ts'
 import { serviceDefinition } from '../../../../../pdp/shared/process/grpc/service.ts'
@@ -103,6 +108,18 @@ describe('a report', () => {
     expect(routes.all()[0]).toMatchObject({ name: 'pod-1', caller: 'this machine', connectedMs: 7, warnings: ['w'] })
     call.cancel()
     await expect.poll(() => routes.all()).toEqual([])
+  })
+
+  test.each([
+    ['service account shop/api', 'shop/pod-1/7'],
+    ['client a', 'pod-1/7'],
+    ['certificate 00:11', 'pod-1/7'],
+  ])('of %s is shown as %s', (caller, name) => {
+    const routes = createRouteReports({ clock: () => 7 })
+    const call = Object.assign(new EventEmitter(), { write: () => true, end: () => call, writableNeedDrain: false })
+    routes.serve(call as unknown as ReportCall, { name: caller, group: null })
+    call.emit('data', create(ReportRequestSchema, { table: { name: 'pod-1/7', routes: [] } }))
+    expect(routes.all()[0]?.name).toBe(name)
   })
 
   test('ends with its stream when the sidecar has said everything', async () => {

@@ -1,0 +1,159 @@
+/** The one table of the console: counted, sorted and turned page by page without scripts, and each of them a CSV file. */
+import { EMPTY, type Html, html, unescapeHtml } from '../../../shared/base/html.ts'
+
+/** Rows of one page where all of them are at hand. */
+const PAGE_SIZE = 100
+/** Columns of links and buttons: nothing to sort by, and nothing for a file. */
+const ACTIONS: ReadonlySet<string> = new Set(['Ask', 'Do', 'Try', 'Where'])
+
+export type Column = string | { readonly title: string; readonly number: true }
+type Row = readonly (Html | string)[]
+/** The part of a visit that a table needs. */
+export type Place = {
+  /** With its parameters; null where a form is answered. */
+  readonly url: string | null
+  query(name: string): string
+  /** The tables of the page, by their ids. */
+  readonly tables: Map<string, Shown>
+}
+
+/** `id`: of the table on its page, for addresses. `caption` says what the rows are; `empty` says what to do when there are none. */
+export function table(
+  visit: Place,
+  options: {
+    readonly id: string
+    readonly caption: string | Html
+    readonly columns: readonly Column[]
+    readonly rows: readonly Row[]
+    readonly empty: Html
+    /** The address of the next page, where the rows come page by page. */
+    readonly next?: string | null
+    /** The text of the link to it. */
+    readonly nextText?: string
+    /** A file of more than the page. */
+    readonly file?: string
+    /** Names in it are shown whole: somebody is about to act on them. */
+    readonly isWhole?: true
+  },
+): Html {
+  const { id, caption, columns, rows, empty, next = null, nextText = 'Next page' } = options
+  const titles = columns.map((column) => (typeof column === 'string' ? column : column.title))
+  const isPart = next !== null || numberAt(visit, id) > 1
+  visit.tables.set(id, { titles, rows, isPart })
+  const onward =
+    next === null
+      ? EMPTY
+      : html`<a href="${withPage(next, id, numberAt(visit, id) + 1)}">${nextText}<span class="for-readers"> of: ${plain(caption)}</span></a>`
+  if (rows.length === 0) return html`<div class="empty">${empty}${next === null ? EMPTY : html`<p>${onward}</p>`}</div>`
+  const sort = sortIn(visit, id, titles)
+  const sorted = sort === null ? rows : rows.toSorted(by(sort))
+  const pages = options.next === undefined ? Math.ceil(rows.length / PAGE_SIZE) : 1
+  const page = pages === 1 ? 1 : Math.min(pages, numberAt(visit, id))
+  const shown = options.next === undefined ? sorted.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE) : sorted
+  const heads = titles.map((title, i) => head(visit, { id, title, i, column: columns[i], sort }))
+  const body = shown.map((cells) => html`<tr>${cells.map((cell, i) => cellOf(columns[i], cell))}</tr>`)
+  const file = options.file ?? addressWith(visit, { csv: id })
+  const csv =
+    file === null ? EMPTY : html` <a class="file" href="${file}" aria-label="CSV of: ${plain(caption)}">CSV</a>`
+  const count = html`<span class="count">${String(rows.length)}${next === null ? EMPTY : '+'}</span>`
+  const foot = footOf(visit, { id, page, pages, onward, isFirst: !isPart, isLast: next === null })
+  // Focusable, because it scrolls where it is too wide.
+  return html`<div class="scroll" role="region" tabindex="0" aria-label="${plain(caption)}"><table${options.isWhole === true ? html` class="whole"` : EMPTY}>
+<caption><span>${caption} ${count}</span>${csv}</caption><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>${foot}`
+}
+
+export type Shown = { readonly titles: readonly string[]; readonly rows: readonly Row[]; readonly isPart: boolean }
+
+/** The rows as a file has them, after their heads. */
+export function linesOf({ titles, rows, isPart }: Shown): readonly (readonly string[])[] {
+  const kept = titles.flatMap((title, i) => (ACTIONS.has(title) ? [] : [i]))
+  const lines = [titles, ...rows.map((cells) => cells.map(plain))].map((cells) => kept.map((i) => cells[i] ?? ''))
+  return isPart ? [...lines, ['# not complete: one page of several']] : lines
+}
+
+const plain = (cell: string | Html): string =>
+  typeof cell === 'string' ? cell : unescapeHtml(cell.toString().replaceAll(/<[^>]*>/g, '')).trim()
+
+type Sort = { readonly column: number; readonly isDown: boolean }
+
+function sortIn({ query }: Place, id: string, titles: readonly string[]): Sort | null {
+  const [, of, down, column = ''] = /^([a-z-]{1,40})\.(-?)(\d{1,2})$/.exec(query('sort')) ?? []
+  const isColumn = Number(column) < titles.length && !ACTIONS.has(titles[Number(column)] ?? 'Do')
+  return of === id && isColumn ? { column: Number(column), isDown: down === '-' } : null
+}
+
+function by({ column, isDown }: Sort): (one: Row, other: Row) => number {
+  const text = (row: Row): string => plain(row[column] ?? '')
+  const order = new Intl.Collator('en', { numeric: true })
+  return (one, other) => (isDown ? -1 : 1) * order.compare(text(one), text(other))
+}
+
+/** The page of the table: `ID.N` in `at`. */
+function numberAt({ query }: Place, id: string): number {
+  const [, of, number = ''] = /^([a-z-]{1,40})\.(\d{1,6})$/.exec(query('at')) ?? []
+  return of === id ? Math.max(1, Number(number)) : 1
+}
+
+const withPage = (to: string, id: string, number: number): string =>
+  `${to}${to.includes('?') ? '&' : '?'}at=${id}.${number}`
+
+/** This page with other parameters; null for the answer to a form, which has no address. */
+function addressWith({ url }: Place, parameters: { readonly [name: string]: string }): string | null {
+  if (url === null) return null
+  const [path = '', query] = url.split('?', 2)
+  const all = new URLSearchParams(query)
+  for (const [key, value] of Object.entries(parameters)) all.set(key, value)
+  return `${path}?${all}`
+}
+
+function head(
+  visit: Place,
+  of: {
+    readonly id: string
+    readonly title: string
+    readonly i: number
+    readonly column: Column | undefined
+    readonly sort: Sort | null
+  },
+): Html {
+  const { id, title, i, column, sort } = of
+  const isSorted = sort?.column === i
+  const to = ACTIONS.has(title)
+    ? null
+    : addressWith(visit, { sort: `${id}.${isSorted && !sort.isDown ? '-' : ''}${i}` })
+  const text = to === null ? title : html`<a href="${to}">${title}</a>`
+  const state = isSorted ? html` aria-sort="${sort.isDown ? 'descending' : 'ascending'}"` : EMPTY
+  return html`<th scope="col"${isNumber(column) ? html` class="number"` : EMPTY}${state}>${text}</th>`
+}
+
+function footOf(
+  visit: Place,
+  of: {
+    readonly id: string
+    readonly page: number
+    readonly pages: number
+    readonly onward: Html
+    readonly isFirst: boolean
+    readonly isLast: boolean
+  },
+): Html {
+  const { id, page, pages, onward, isFirst, isLast } = of
+  const to = (number: number, text: string): Html => {
+    const address = addressWith(visit, { at: `${id}.${number}` })
+    return number < 1 || number > pages || address === null ? EMPTY : html` <a href="${address}">${text}</a>`
+  }
+  if (pages > 1)
+    return html`<p class="foot">Page ${String(page)} of ${String(pages)}${to(page - 1, 'Previous page')}${to(page + 1, 'Next page')}</p>`
+  if (isFirst) return EMPTY
+  const number = String(numberAt(visit, id))
+  return html`<p class="foot">Page ${number}${isLast ? html` of ${number}` : EMPTY} ${onward}</p>`
+}
+
+const isNumber = (column: Column | undefined): boolean => column !== undefined && typeof column !== 'string'
+
+function cellOf(column: Column | undefined, cell: Html | string): Html {
+  const title = typeof column === 'string' ? column : (column?.title ?? '')
+  // Where the table is too narrow for columns, each cell says what it is.
+  const labelled = title === '' ? EMPTY : html` data-title="${title}"`
+  return isNumber(column) ? html`<td class="number"${labelled}>${cell}</td>` : html`<td${labelled}>${cell}</td>`
+}
