@@ -100,9 +100,9 @@ async def serve(names, call):
         command = json.loads(line)
         try:
             if command == 'list':
-                say({'names': await asyncio.wait_for(names(), 10)})
+                say({'names': await asyncio.wait_for(names(), 60)})
             else:
-                is_error = await asyncio.wait_for(call(*command), 10)
+                is_error = await asyncio.wait_for(call(*command), 60)
                 say({'kind': 'result', 'isError': bool(is_error)})
         except BaseException as err:
             error = getattr(err, 'error', None)
@@ -133,7 +133,7 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 async def main():
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         async with Client(streamable_http_client(url, http_client=http)) as client:
             async def names():
                 return [tool.name for tool in (await client.list_tools()).tools]
