@@ -75,7 +75,9 @@ async function open(colorScheme: Scheme, javaScriptEnabled = true, offersPasskey
   const page = await context.newPage()
   // This authenticator would answer at once, before anybody has pressed anything.
   if (!offersPasskeys)
-    await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false')
+    await page.addInitScript(
+      'if (globalThis.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = async () => false',
+    )
   const complaints: string[] = []
   page.on('console', (message) => {
     if (/Content Security Policy|violates/i.test(message.text())) complaints.push(message.text())
