@@ -137,8 +137,8 @@ const DELEGATION_FAULTS: readonly HistoryCase[] = [
   ]),
   byAgent('an agent has what it has itself, whatever the person has', [
     ACTING,
-    'theirs.map((outcome, i) => both({ subject: outcome, actor: own[i]',
-    'own.map((outcome, i) => both({ subject: outcome, actor: own[i]',
+    'theirs.map((outcome, i) =>\n    both({ subject: outcome, actor: own[i]',
+    'own.map((outcome, i) =>\n    both({ subject: outcome, actor: own[i]',
   ]),
   byAgent('a delegation is not looked at', [
     ACTING,

@@ -73,9 +73,11 @@ test('what is stored is read before the models that a tenant supposes', async ()
   const store = memoryStore()
   await given(store, ENVIRONMENT, organization('acme'))
   const pdp = createPdp({ store })
+  // The threads have loaded what they parse with.
+  await Promise.all(['a: 0', 'b: 0', 'c: 0'].map(parseAside))
   const done: string[] = []
   const compared = ['a', 'b', 'c'].map(async (remark) => {
-    const model = { app: 'x', text: chain(130, remark) }
+    const model = { app: 'x', text: chain(600, remark) }
     await pdp.compare({ organization: 'acme', relation: 'r0', type: 'd', model })
     done.push('supposed')
   })

@@ -86,6 +86,8 @@ const NAMED: { readonly [text: string]: readonly object[] } = {
   as_of: [],
   // A place in the order of the caller's own resources.
   after: [],
+  actors: [{ subject: { type: 'invoice', id: 'own' }, actors: ['{client}'] }],
+  scopes: [],
 }
 
 /** Each replay of the past gives its revisions other random ids. */

@@ -139,7 +139,7 @@ describe('role grants', () => {
 
   test.each<[string, string, object, readonly unknown[]]>([
     ['an unknown role', ACME, { ...GRANT, role: 'nobody' }, [400, '/role']],
-    ['an unknown app', ACME, { ...GRANT, app: 'nothing' }, [400, '/role']],
+    ['an unknown app', ACME, { ...GRANT, app: 'nothing' }, [400, '/app']],
     ['a role of an app, named without it', ACME, { role: 'approver', subject: 'user:alice' }, [400, '/role']],
     ['a subject of another type', ACME, { ...GRANT, subject: 'invoice:1' }, [400, '/subject']],
     ['a subject without an id', ACME, { ...GRANT, subject: 'user:' }, [400, '/subject']],
