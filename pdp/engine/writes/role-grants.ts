@@ -42,7 +42,7 @@ export function requireRole(declared: Declared, { app, role }: HeldRole): readon
       app,
       manifests.map((one) => one.app),
     )
-    throw nothingWritten('request_invalid', [{ place: '/app', message: `declares no roles${hint}` }])
+    throw nothingWritten('request_invalid', [{ place: '/app', message: `the app ${app} declares no roles${hint}` }])
   }
   const names = manifest === undefined ? roles.map(({ key }) => key) : Object.keys(manifest.roles)
   const message = app === null ? 'is not an organization-wide role' : `is not a role of app ${app}`

@@ -29,6 +29,7 @@ const NAMED: { readonly [parameter: string]: readonly string[] } = {
   subject: ['group:{user}', 'organization:{org}', 'organization:{org}#member'],
   user: ['{org}'],
   actor: ['user:{user}', 'service:{user}'],
+  actors: ['{user}'],
   log: ['{org}'],
   stream: ['{stream}'],
   with: ['{object}#viewer@user:{user}'],
@@ -40,7 +41,7 @@ const NAMED: { readonly [parameter: string]: readonly string[] } = {
   audience: ['{org}'],
   ...Object.fromEntries(
     `after app as_of at below claims context csv done everywhere for format from kind lines members method op outcome page reason relation route show skip sort step
-     status target text tier to type until compare entitlements now what revision role roles sidecar`
+     status target text tier to type until compare entitlements now what revision role roles scopes sidecar`
       .split(/\s+/)
       .map((name) => [name, []]),
   ),

@@ -78,7 +78,7 @@ describe('a button of an entitlement', () => {
   test('that is pressed twice is done', async () => {
     await put({ enabled: true })
     const form = fieldsOf(await get(root, page), 'feature.twice')
-    for (const _ of [1, 2]) expect(shownAt(await post(root, page, form))).toContain('done=1')
+    for (const _ of [1, 2]) expect(shownAt(await post(root, page, form))).toContain('done=enabled')
     expect(await world.manage('GET', path)).toMatchObject({ value: { enabled: false } })
   })
 

@@ -28,7 +28,7 @@ describe('a person', () => {
   })
 
   test('has sessions that are listed and ended, and a PDP has sidecars', async () => {
-    expect(await served.good('session list ann')).toBe('ID  SIGNED_IN_AT  CLIENTS\n')
+    expect(await served.good('session list ann')).toBe('ID  BROWSER  ADDRESS  SIGNED_IN_AT  LAST_USED_AT  CLIENTS\n')
     expect(JSON.parse(await served.good('session list ann --json'))).toEqual([])
     expect(JSON.parse(await served.good('sidecars --json'))).toEqual([])
     expect(await served.good('sidecars')).toMatch(/^NAME +RESOURCE +CALLER +ROUTES +NEVER_ASKED/)
@@ -75,12 +75,13 @@ describe('a person', () => {
   })
 
   test('is signed out of an organization', async () => {
-    await served.good('member put ann -o denials')
-    expect(await served.good('member sign-out ann -o denials')).toBe('signed out: ann\n')
+    await served.good('user put bea --email bea@acme.test')
+    await served.good('member put bea -o denials')
+    expect(await served.good('member sign-out bea -o denials')).toBe('signed out: bea\n')
     await served.good('org put other')
-    await served.good('member put ann -o other')
-    expect(await served.good('member sign-out ann -o denials')).toMatch(/^signed out of denials; elsewhere/)
-    expect(JSON.parse(await served.good('member sign-out ann -o denials --json'))).toMatchObject({ everywhere: false })
+    await served.good('member put bea -o other')
+    expect(await served.good('member sign-out bea -o denials')).toMatch(/^signed out of denials; elsewhere/)
+    expect(JSON.parse(await served.good('member sign-out bea -o denials --json'))).toMatchObject({ everywhere: false })
   })
 
   test.each([
