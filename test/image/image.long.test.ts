@@ -187,7 +187,10 @@ describe('the PDP, from its own files alone', () => {
     const clients = join(rootOf('pdp'), 'etc', 'portcullis', 'clients')
     mkdirSync(clients, { recursive: true })
     writeFileSync(join(clients, 'ca.crt'), made.authority)
-    const environment = chartEnvironment()
+    // The database is named by its URL or by its parts.
+    const environment = Object.fromEntries(
+      Object.entries(chartEnvironment()).filter(([name]) => !name.startsWith('PORTCULLIS_DATABASE_')),
+    )
     expect(Object.keys(environment)).toContain('PORTCULLIS_ISSUER')
     const database = await openTestDatabase()
     const child = startIn(rootOf('pdp'), images.get('pdp')?.config.entrypoint ?? [], {

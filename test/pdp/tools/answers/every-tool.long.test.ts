@@ -309,7 +309,7 @@ test('sessions and sidecars are printed', async () => {
   const printed = async (line: string) => (await runOn({ folder, url: world.issuer }, line, { env })).out
   const [session] = JSON.parse(await printed('session list eve --json'))
   expect(session).toMatchObject({ clients: expect.arrayContaining(['flows', 'public-flows']) })
-  expect(await printed('session list eve')).toMatch(new RegExp(`\\n${session.id} +\\S+Z +`))
+  expect(await printed('session list eve')).toMatch(new RegExp(`\\n${session.id} +- +127\\.0\\.0\\.1 +\\S+Z +\\S+Z +`))
   const log = createLog({ service: 'test', level: 'silent' })
   const shutdown = createShutdown({ log, timeoutMs: 20_000 })
   const [listen, adminListen] = [`${HOST}:${await freePort()}`, `${HOST}:${await freePort()}`]
