@@ -2,7 +2,7 @@
 import { ARRIVING, numberArrivals } from '../../engine/store/arrivals.ts'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
-import { startRepeated } from './repeated-runs.ts'
+import { startRepeated } from '../../shared/process/repeated-runs.ts'
 
 const INTERVAL_MS = 1_000
 

@@ -3,7 +3,7 @@
 import type { Sql } from '../../engine/store/directory.ts'
 import { goOnDeparting, nextDeparture } from '../../engine/store/postgres/people/departures.ts'
 import type { Log } from '../../shared/process/log.ts'
-import { startRepeated } from './repeated-runs.ts'
+import { startRepeated } from '../../shared/process/repeated-runs.ts'
 
 const INTERVAL_MS = 1_000
 

@@ -3,7 +3,7 @@
 import type { Sql } from '../../engine/store/directory.ts'
 import { createRetention } from '../../engine/store/postgres/retention.ts'
 import type { Log } from '../../shared/process/log.ts'
-import { startRepeated } from './repeated-runs.ts'
+import { startRepeated } from '../../shared/process/repeated-runs.ts'
 
 const INTERVAL_MS = 60_000
 const DAY_MS = 86_400_000

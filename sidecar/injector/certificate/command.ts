@@ -8,9 +8,10 @@ import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { createLog } from '../../../pdp/shared/process/log.ts'
 import { openLogOutput } from '../../../pdp/shared/process/log-output.ts'
+import { startRepeated } from '../../../pdp/shared/process/repeated-runs.ts'
 import { createShutdown } from '../../../pdp/shared/process/shutdown.ts'
 import { makeAuthority, withAuthority } from './certificate.ts'
-import { openKubeApi } from './kube-api.ts'
+import { apiServerProblem, openKubeApi } from './kube-api.ts'
 import { type CertificateGoal, maintainCertificate } from './maintain.ts'
 
 type Io = NodeJS.Process
@@ -126,34 +127,21 @@ async function maintain(options: Options, io: Io): Promise<void> {
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
   const once = async (): Promise<void> => {
-    try {
-      const { renewed, published, notAfterMs } = await maintainCertificate(api, { ...goal, nowMs: Date.now() })
-      const not_after = new Date(notAfterMs).toISOString()
-      if (renewed !== null) log.info({ event: 'certificate_made', reason: renewed, not_after })
-      if (published) log.info({ event: 'authorities_published', webhook: goal.webhook, bundles: goal.bundles.length })
-    } catch (err) {
-      log.error({ event: 'certificate_not_maintained', reason: messageOf(err) })
-    }
+    const { renewed, published, notAfterMs } = await maintainCertificate(api, { ...goal, nowMs: Date.now() })
+    const not_after = new Date(notAfterMs).toISOString()
+    if (renewed !== null) log.info({ event: 'certificate_made', reason: renewed, not_after })
+    if (published) log.info({ event: 'authorities_published', webhook: goal.webhook, bundles: goal.bundles.length })
   }
-  let running = once()
-  const timer = setInterval(() => {
-    running = running.then(once)
-  }, EVERY_MS)
-  shutdown.add('certificate', async () => {
-    clearInterval(timer)
-    await running
-  })
-  await running
+  const failed = (err: unknown): void => log.error({ event: 'certificate_not_maintained', reason: messageOf(err) })
+  shutdown.add('certificate', startRepeated(once, { intervalMs: EVERY_MS, failed, isAlone: true }))
 }
 
 /** Throws ConfigError. */
 function readGoal(options: Options): Omit<CertificateGoal, 'nowMs'> {
   const { service, namespace, secret, webhook } = options
   const { days, problems } = readCertificateOptions({ service, namespace, secret, webhook }, options.days)
-  const origin = URL.parse(options.apiServer)
-  const loopback = origin?.hostname === 'localhost' || origin?.hostname === '127.0.0.1'
-  if (origin?.protocol !== 'https:' && !(origin?.protocol === 'http:' && loopback))
-    problems.push('--api-server must be an https origin')
+  const problem = apiServerProblem(options.apiServer)
+  if (problem !== null) problems.push(problem)
   const bundles = (options.bundles ?? '').split(',').filter((text) => text !== '')
   const named = bundles.flatMap((text) => {
     const [, at = '', name = ''] = /^([a-z0-9][-a-z0-9]{0,62})\/([a-z0-9][-a-z0-9.]{0,252})$/.exec(text) ?? []

@@ -21,6 +21,14 @@ export type KubeApi = {
   patch(path: string, operations: readonly JsonObject[]): Promise<JsonObject>
 }
 
+/** Why the token must not be sent there; null: it may. */
+export function apiServerProblem(server: string): string | null {
+  const origin = URL.parse(server)
+  const isLoopback = origin?.hostname === 'localhost' || origin?.hostname === '127.0.0.1'
+  const isSafe = origin?.protocol === 'https:' || (origin?.protocol === 'http:' && isLoopback)
+  return isSafe ? null : '--api-server must be an https origin'
+}
+
 /** `server` is an origin. The token file is read for each call, because the kubelet replaces it. */
 export function openKubeApi({ server, tokenFile }: { readonly server: string; readonly tokenFile: string }): KubeApi {
   async function call(method: string, path: string, type: string, body?: unknown): Promise<JsonObject> {

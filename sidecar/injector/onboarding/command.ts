@@ -1,11 +1,12 @@
 /** `injector onboard-namespaces`: a process that brings labelled namespaces what their sidecars need. */
 import type { Command } from 'commander'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
-import { runCommand } from '../../../pdp/shared/process/exit.ts'
+import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { createLog, type Log } from '../../../pdp/shared/process/log.ts'
 import { openLogOutput } from '../../../pdp/shared/process/log-output.ts'
+import { startRepeated } from '../../../pdp/shared/process/repeated-runs.ts'
 import { createShutdown } from '../../../pdp/shared/process/shutdown.ts'
-import { type KubeApi, openKubeApi } from '../certificate/kube-api.ts'
+import { apiServerProblem, type KubeApi, openKubeApi } from '../certificate/kube-api.ts'
 import { type Done, onboard } from './onboard.ts'
 import { readOnboarding } from './settings.ts'
 
@@ -28,39 +29,28 @@ export function addOnboardNamespaces(injector: Command, io: Io): void {
 }
 
 async function serve({ settings, apiServer, tokenFile }: Options, io: Io): Promise<void> {
+  const problem = apiServerProblem(apiServer)
+  if (problem !== null) throw new ConfigError([problem])
   readOnboarding(settings)
   const service = 'portcullis-onboarding'
   const log = createLog({ service, level: 'info', destination: openLogOutput(service) })
   const api = openKubeApi({ server: apiServer, tokenFile })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })
   shutdown.onSignals((status) => io.exit(status))
-  const round = createRound(api, settings, log)
-  let running = round()
-  const timer = setInterval(() => {
-    running = running.then(round)
-  }, EVERY_MS)
-  shutdown.add('onboarding', async () => {
-    clearInterval(timer)
-    await running
-  })
-  await running
+  const failed = (err: unknown): void => log.error({ event: 'namespaces_not_onboarded', reason: messageOf(err) })
+  const repeated = { intervalMs: EVERY_MS, failed, isAlone: true } as const
+  shutdown.add('onboarding', startRepeated(createRound(api, settings, log), repeated))
 }
 
 /** The settings are read each time: the chart changes their file. */
 function createRound(api: KubeApi, path: string, log: Log): () => Promise<void> {
   const done: Done = new Map()
   return async () => {
-    try {
-      const { changed, foreign, failed, callers } = await onboard(api, readOnboarding(path), {
-        done,
-        nowMs: Date.now(),
-      })
-      for (const namespace of changed) log.info({ event: 'namespace_onboarded', namespace })
-      for (const object of foreign) log.warn({ event: 'object_of_others', object })
-      for (const { namespace, reason } of failed) log.error({ event: 'namespace_not_onboarded', namespace, reason })
-      if (callers) log.info({ event: 'callers_changed' })
-    } catch (err) {
-      log.error({ event: 'namespaces_not_onboarded', reason: messageOf(err) })
-    }
+    const settings = readOnboarding(path)
+    const { changed, foreign, failed, callers } = await onboard(api, settings, { done, nowMs: Date.now() })
+    for (const namespace of changed) log.info({ event: 'namespace_onboarded', namespace })
+    for (const object of foreign) log.warn({ event: 'object_of_others', object })
+    for (const { namespace, reason } of failed) log.error({ event: 'namespace_not_onboarded', namespace, reason })
+    if (callers) log.info({ event: 'callers_changed' })
   }
 }

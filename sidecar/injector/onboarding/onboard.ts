@@ -3,6 +3,7 @@
  * PDP. It changes only objects that it made itself, and deletes none: without the label nothing opens.
  */
 import { createHash } from 'node:crypto'
+import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import type { KubeApi } from '../certificate/kube-api.ts'
 import { LABEL_INJECT } from '../pod/annotations.ts'
 import { MODES, type Mode } from '../pod/injection.ts'
@@ -54,7 +55,7 @@ export async function onboard(
       foreign.push(...objects.filter((_, at) => results[at] === 'foreign').map((object) => nameOf(name, object)))
       done.set(name, { what, atMs: nowMs })
     } catch (err) {
-      failed.push({ namespace: name, reason: err instanceof Error ? err.message : 'unknown error' })
+      failed.push({ namespace: name, reason: messageOf(err) })
     }
   }
   for (const name of done.keys()) if (!namespaces.some((one) => one.name === name)) done.delete(name)

@@ -237,6 +237,16 @@ describe('certificate', () => {
   })
 })
 
+test.each([
+  ['maintain-certificate', 'http://api.example'],
+  ['onboard-namespaces', 'http://api.example'],
+  ['onboard-namespaces', 'http://localhost.example'],
+  ['onboard-namespaces', 'api.example'],
+])('injector %s sends the token of its account to no %s', async (command, server) => {
+  const ended = await sidecar(['injector', command, '--api-server', server, '--token-file', file('token', 'secret')])
+  expect(ended).toMatchObject({ status: 64, stderr: expect.stringContaining('--api-server must be an https origin') })
+})
+
 test('an unknown option ends with 64, in a process of its own', () => {
   expect(sidecarProcess(['injector', 'certificate', '--day', '1'])).toMatchObject({ status: 64, stdout: '' })
 })

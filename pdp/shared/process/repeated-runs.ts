@@ -4,12 +4,14 @@ type Repeated = {
   readonly intervalMs: number
   /** A run that rejects ends; the next one tries again. */
   readonly failed: (err: unknown) => void
+  /** The process has no other work: the first run begins at once, and the process lives until the runs are stopped. */
+  readonly isAlone?: true
 }
 
 /** `isStopped`: for a run with many steps. The returned function stops it, and resolves when the current run has ended. */
 export function startRepeated(
   run: (isStopped: () => boolean) => Promise<void>,
-  { intervalMs, failed }: Repeated,
+  { intervalMs, failed, isAlone }: Repeated,
 ): () => Promise<void> {
   let running: Promise<void> | null = null
   let stopped = false
@@ -20,7 +22,8 @@ export function startRepeated(
   const timer = setInterval(() => {
     running ??= begin()
   }, intervalMs)
-  timer.unref()
+  if (isAlone === true) running = begin()
+  else timer.unref()
   return async () => {
     stopped = true
     clearInterval(timer)
