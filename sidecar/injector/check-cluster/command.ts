@@ -7,7 +7,7 @@ import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
 import { isObject, type JsonObject, listAt } from '../pod/json.ts'
 import type { CheckRoutes } from './asking.ts'
 import { checkCluster } from './check-cluster.ts'
-import { output } from './kubectl.ts'
+import { type Kubectl, openKubectl } from './kubectl.ts'
 import { statusLines } from './status.ts'
 import { ofKind } from './watched.ts'
 
@@ -63,14 +63,15 @@ export function addCheckCluster(program: Command, io: Io, checkRoutes: CheckRout
 
 async function check(options: Options, io: Io, checkRoutes: CheckRoutes): Promise<void> {
   const { namespace: only, from } = options
-  const objects = read(options)
+  const kubectl = openKubectl(options.kubectl, options.context)
+  const objects = read(kubectl, from)
   const findings = checkCluster(objects, checkRoutes).filter(
     ({ namespace }) => only === undefined || namespace === null || namespace === only,
   )
   // Each sidecar is asked, which a whole cluster would take long for.
   const pods = only === undefined || from !== undefined ? [] : ofKind(objects, 'Pod')
   const own = pods.filter(({ namespace }) => namespace === only)
-  const status = statusLines(own, { objects, ask: (...words) => output(options.kubectl, [...words, ...at(options)]) })
+  const status = statusLines(own, { objects, ask: kubectl })
   const lines = findings.map(({ code, namespace, object, message }) =>
     [code, `${namespace === null ? '' : `${namespace}/`}${object}`, message].join('  '),
   )
@@ -80,11 +81,8 @@ async function check(options: Options, io: Io, checkRoutes: CheckRoutes): Promis
   if (findings.length > 0) io.exitCode = 1
 }
 
-const at = ({ context }: { readonly context?: string | undefined }): readonly string[] =>
-  context === undefined ? [] : [`--context=${context}`]
-
-function read({ kubectl, context, from }: Options): readonly JsonObject[] {
-  const text = from === undefined ? ask(kubectl, context) : textOf(from)
+function read(kubectl: Kubectl, from: string | undefined): readonly JsonObject[] {
+  const text = from === undefined ? ask(kubectl) : textOf(from)
   try {
     const list: unknown = JSON.parse(text)
     if (isObject(list)) return listAt(list.items, 'items').filter(isObject)
@@ -102,9 +100,8 @@ function textOf(path: string): string {
   }
 }
 
-function ask(kubectl: string, context: string | undefined): string {
-  const chosen = at({ context })
-  const known = new Set(output(kubectl, ['api-resources', '--output=name', ...chosen]).split('\n'))
+function ask(kubectl: Kubectl): string {
+  const known = new Set(kubectl('api-resources', '--output=name').split('\n'))
   const kinds = [...KINDS, ...OPTIONAL_KINDS.filter((kind) => known.has(kind))]
-  return output(kubectl, ['get', '--all-namespaces', '--output=json', kinds.join(','), ...chosen])
+  return kubectl('get', '--all-namespaces', '--output=json', kinds.join(','))
 }

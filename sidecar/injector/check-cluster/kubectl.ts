@@ -4,8 +4,15 @@ import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 
 const OUTPUT_BYTES_MAX = 512 * 1024 * 1024
 
-/** Standard output of kubectl. Throws ConfigError. */
-export function output(kubectl: string, words: readonly string[]): string {
+export type Kubectl = (...words: readonly string[]) => string
+
+/** Runs the program in a context of the kubeconfig, and returns its standard output. Throws ConfigError. */
+export function openKubectl(kubectl: string, context: string | undefined): Kubectl {
+  const chosen = context === undefined ? [] : [`--context=${context}`]
+  return (...words) => output(kubectl, [...words, ...chosen])
+}
+
+function output(kubectl: string, words: readonly string[]): string {
   const { status, stdout, stderr, error } = spawnSync(kubectl, words, {
     encoding: 'utf8',
     maxBuffer: OUTPUT_BYTES_MAX,

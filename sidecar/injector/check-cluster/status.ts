@@ -6,7 +6,7 @@ import { readWishes } from '../pod/annotations.ts'
 import { isObject, type JsonObject, listAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
 import { hasSidecarName } from '../pod/recognize-sidecar.ts'
-import { output } from './kubectl.ts'
+import { type Kubectl, openKubectl } from './kubectl.ts'
 import { hasEnded, type Named, ofKind } from './watched.ts'
 
 type Io = NodeJS.Process
@@ -34,8 +34,7 @@ export function addStatus(program: Command, io: Io): void {
 
 /** Exits with 1 where a sidecar could not be read, or has another file than its ConfigMap. */
 async function report({ kubectl, namespace, context }: Options, io: Io): Promise<void> {
-  const ask = (...words: readonly string[]): string =>
-    output(kubectl, [...words, ...(context === undefined ? [] : [`--context=${context}`])])
+  const ask = openKubectl(kubectl, context)
   const list = JSON.parse(ask('get', 'pods,configmaps', `--namespace=${namespace}`, '--output=json'))
   const objects = isObject(list) ? listAt(list.items, 'items').filter(isObject) : []
   const lines = statusLines(ofKind(objects, 'Pod'), { objects, ask })
@@ -47,9 +46,9 @@ async function report({ kubectl, namespace, context }: Options, io: Io): Promise
 }
 
 type Line = { readonly text: string; readonly isWell: boolean }
-type Asking = { readonly objects: readonly JsonObject[]; readonly ask: (...words: readonly string[]) => string }
+type Asking = { readonly objects: readonly JsonObject[]; readonly ask: Kubectl }
 
-/** One line for each sidecar; `ask` runs kubectl with these words. */
+/** One line for each sidecar. */
 export const statusLines = (pods: readonly Named[], asking: Asking): readonly Line[] =>
   pods.flatMap((pod) => (hasEnded(pod) ? [] : linesOf(pod, asking)))
 
