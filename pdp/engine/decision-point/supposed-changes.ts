@@ -3,7 +3,6 @@
 import type { Change } from '../../shared/domain/change.ts'
 import type { ListPage } from '../../shared/domain/decision.ts'
 import type { JournalId } from '../../shared/domain/journal.ts'
-import type { Membership } from '../../shared/domain/membership.ts'
 import { typeOf } from '../../shared/domain/names.ts'
 import { createModelCompiler } from '../decide/models/known-models.ts'
 import { ANY_APP, heldPermissions } from '../decide/roles.ts'
@@ -94,13 +93,4 @@ function changed(row: RowSet, change: ProposedChange): RowSet {
   const others = row.groups.filter((one) => one.subject !== group)
   const isJoined = change.op === 'write' && change.tuple.condition === undefined
   return { ...row, groups: isJoined ? [...others, { subject: group, expiresAtMs: null }] : others }
-}
-
-export async function membershipIn(
-  store: Pick<Store, 'rows'>,
-  log: JournalId,
-  user: string,
-): Promise<Membership | null> {
-  const { rows } = await store.rows([log], [{ log, kind: 'membership', user }])
-  return rows.flatMap((row) => ('membership' in row ? [row.membership] : []))[0] ?? null
 }

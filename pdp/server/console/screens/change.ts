@@ -1,6 +1,7 @@
 /** A change of a membership or a role: what it would do, its confirmation, and the way back. */
 
-import { membershipIn, type ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
+import type { ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
+import { membershipOf } from '../../../engine/writes/memberships.ts'
 import { grantOf } from '../../../engine/writes/role-grants.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
@@ -108,7 +109,7 @@ const membershipText = (one: { readonly role: string; readonly status: string } 
 
 async function storedText({ deps }: ConsoleVisit, { log, change }: Proposed): Promise<string> {
   const { store } = deps.management
-  if (change.kind === 'membership') return membershipText(await membershipIn(store, log, change.user))
+  if (change.kind === 'membership') return membershipText(await membershipOf(store, log, change.user))
   const found = await store.roleGrants({ log, id: change.grant.id }, { after: null, countMax: 1 })
   return found.length === 0 ? NONE : 'held'
 }

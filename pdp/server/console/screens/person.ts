@@ -1,5 +1,6 @@
 /** A person: what they can reach, roles, memberships, sessions, decisions and changes; and what ends each of these. */
 
+import { membershipOf } from '../../../engine/writes/memberships.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import type { Membership } from '../../../shared/domain/membership.ts'
@@ -38,15 +39,10 @@ export async function showPerson(visit: ConsoleVisit, user: string, search: Html
   const { organization: org, query, deps } = visit
   const { directory, store } = deps.management
   const everywhere = visit.mayEverywhere('directory:read')
-  const [membership] =
-    org === null
-      ? []
-      : (await store.rows([org], [{ log: org, kind: 'membership', user }])).rows.flatMap((row) =>
-          'membership' in row && row.membership !== null ? [row.membership] : [],
-        )
+  const membership = org === null ? null : await membershipOf(store, org, user)
   const found = await directory.user(user)
   // A person with rights in one organization learns nothing of those who are not in it.
-  if (everywhere ? found === null : membership === undefined) {
+  if (everywhere ? found === null : membership === null) {
     const meant = await didYouMeanPerson(visit, { type: 'user', id: user }, (near) =>
       address('people', { org, user: near.slice('user:'.length) }),
     )
@@ -55,7 +51,7 @@ export async function showPerson(visit: ConsoleVisit, user: string, search: Html
   }
   if (query('step') === 'offboard' && mayOffboard(visit)) return offboardPage(visit, user)
   if (query('step') === 'block' && mayOffboard(visit)) return blockPage(visit, user)
-  const here = membership === undefined ? [] : [{ organization: org ?? '', ...membership }]
+  const here = membership === null ? [] : [{ organization: org ?? '', ...membership }]
   const memberships = everywhere ? await directory.memberships(user) : here
   const holdings = mayOffboard(visit) ? await visit.api<UserHoldings>('GET', `${pathOf(user)}/holdings`) : null
   const done = Object.hasOwn(DONE, query('done')) ? DONE[query('done')] : undefined

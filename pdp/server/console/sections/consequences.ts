@@ -1,6 +1,7 @@
 /** A change before it is written: who would gain by it, and who would lose. */
 
-import { answersAfter, membershipIn, type ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
+import { answersAfter, type ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
+import { membershipOf } from '../../../engine/writes/memberships.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { ContextualTuple, ListPage } from '../../../shared/domain/decision.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
@@ -118,11 +119,12 @@ async function ofMemberships(
   const { pdp, store } = visit.deps.management
   const effects: Effect[] = []
   let isWhole = true
-  const [before, then] = [[], proposal.changes].map((changes) => answersAfter(store, proposal.log, changes))
-  for (const change of proposal.changes) {
-    if (change.kind !== 'membership' || before === undefined || then === undefined) continue
+  const { log, changes } = proposal
+  const [before, then] = [answersAfter(store, log, []), answersAfter(store, log, changes)]
+  for (const change of changes) {
+    if (change.kind !== 'membership') continue
     const subject = `user:${change.user}`
-    effects.push(...(await tierEffects(visit, proposal.log, change)))
+    effects.push(...(await tierEffects(visit, log, change)))
     // Types that no model declares are known by their relationships alone.
     const tuples = await store.tuples(organization, { subject }, { after: null, countMax: RESOURCES_MAX })
     const { resources, isWhole: isFound } = await touched(visit, organization, { tuples, isLate })
@@ -151,7 +153,7 @@ async function tierEffects(
   log: JournalId,
   { user, membership }: ProposedChange & { readonly kind: 'membership' },
 ): Promise<readonly Effect[]> {
-  const stored = await membershipIn(deps.management.store, log, user)
+  const stored = await membershipOf(deps.management.store, log, user)
   const tierOf = (one: Membership | null): string | null => (one?.status === 'active' ? one.role : null)
   const [was, will] = [tierOf(stored), tierOf(membership)]
   const effect = (sign: Effect['sign'], relation: string | null): readonly Effect[] =>

@@ -2,6 +2,7 @@
 
 import type { User } from '../../../../engine/store/directory.ts'
 import { withModels } from '../../../../engine/worker/worker.ts'
+import { membershipOf } from '../../../../engine/writes/memberships.ts'
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { grantOf, requireFitting } from '../../../../engine/writes/role-grants.ts'
 import type { AcceptInvitation, NewPerson, NotJoined } from '../../../../identity/people/invitations/invitation-link.ts'
@@ -12,7 +13,7 @@ import type { MembershipStatus } from '../../../../shared/domain/membership.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { Reach, ReachAtomically } from '../deps.ts'
 import { requireGivenByReturn } from '../roles/given-roles.ts'
-import { inviterOf, membershipOf, requireGivable } from './authority.ts'
+import { inviterOf, requireGivable } from './authority.ts'
 
 /** Undoes everything. */
 class NotAccepted extends Error {
@@ -56,7 +57,7 @@ async function join(
   { user, person }: { readonly user: string; readonly person: NewPerson | null },
 ): Promise<void> {
   const { organization, role } = invitation
-  const before = await membershipOf(at, { organization, user })
+  const before = await membershipOf(at.store, organization, user)
   await requireBacked(at, invitation, { user, before: before?.status ?? null })
   if (person === null) await requireOwnAddress(at, user, invitation)
   else await createPerson(at, { id: user, person, email: invitation.email })

@@ -4,7 +4,6 @@ import type { HeldRole } from '../../../../engine/store/contract.ts'
 import { readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { requireRole } from '../../../../engine/writes/role-grants.ts'
 import { holdsScope, scopesOf } from '../../../../identity/oauth/scopes.ts'
-import type { Membership } from '../../../../shared/domain/membership.ts'
 import { type ManagementClient, requireWithin } from '../../authentication/authenticate.ts'
 import { authorizePerson, tokenOfSubject } from '../../authentication/people.ts'
 import { RequestProblem } from '../../http/status.ts'
@@ -48,11 +47,3 @@ export async function inviterOf(at: Reach, by: string, organization: string): Pr
 }
 const gone = (): RequestProblem =>
   new RequestProblem('permission_denied', 'the person who sent the invitation may no longer invite')
-
-export async function membershipOf(
-  { store }: Pick<Reach, 'store'>,
-  { organization, user }: { readonly organization: string; readonly user: string },
-): Promise<Membership | null> {
-  const { rows } = await store.rows([organization], [{ log: organization, kind: 'membership', user }])
-  return rows.map((row) => ('membership' in row ? row.membership : null)).find((found) => found !== null) ?? null
-}

@@ -1,5 +1,6 @@
 /** Members of an organization, with their tier and status. */
 import type { FastifyInstance } from 'fastify'
+import { membershipOf } from '../../../../engine/writes/memberships.ts'
 import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import {
   MEMBERSHIP_STATUSES,
@@ -42,7 +43,7 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
     answer: MEMBER,
     // Locked so that the user cannot be deleted meanwhile.
     locks: ({ org }) => [DIRECTORY, org],
-    state: ({ at, params }) => membershipOf(at, params),
+    state: ({ at, params }) => membershipOf(at.store, params.org, params.user),
     async handle({ at, caller, params, body, patch, context, stored: before }) {
       const { user, org } = params
       const blocked = await at.provisioning.isBlocked(user)
@@ -69,7 +70,7 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
       'Ends a membership, and with it the sign-ins that are bound to the organization, with their tokens. The person is then a guest, for whom relationships and roles of the organization count; 409 if the membership is suspended or invited and the person still has any of these.',
     answer: null,
     locks: ({ org }) => [org],
-    state: ({ at, params }) => membershipOf(at, params),
+    state: ({ at, params }) => membershipOf(at.store, params.org, params.user),
     async handle({ at, params: { org, user }, context }) {
       const { changed } = await at.store.write(org, [{ kind: 'membership', user, membership: null }], {
         context,
@@ -90,9 +91,9 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'getMember',
     summary: 'One membership.',
     answer: MEMBER,
-    state: ({ at, params }) => membershipOf(at, params),
+    state: ({ at, params }) => membershipOf(at.store, params.org, params.user),
     async handle({ at, params }) {
-      const membership = await membershipOf(at, params)
+      const membership = await membershipOf(at.store, params.org, params.user)
       if (membership === null) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
       return ok({ user: params.user, ...membership })
     },
@@ -115,14 +116,6 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
         }),
       ),
   })
-}
-
-async function membershipOf(
-  { store }: ManagementDeps,
-  { org, user }: { readonly org: string; readonly user: string },
-): Promise<Membership | null> {
-  const { rows } = await store.rows([org], [{ log: org, kind: 'membership', user }])
-  return rows.map((row) => ('membership' in row ? row.membership : null)).find((found) => found !== null) ?? null
 }
 
 type Wanted = {
