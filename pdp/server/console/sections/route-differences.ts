@@ -19,7 +19,7 @@ export function routeDifferences(visit: Place, all: readonly ReportedSidecar[]):
     if (newer === undefined || older.length === 0) return EMPTY
     const tables = older
       .slice(0, OLDER_MAX)
-      .map((one, j) => compared(visit, { id: `difference-${'abcdefgh'[i % 8]}${'abc'[j]}`, newer, older: one }))
+      .map((one, j) => compared(visit, { id: `difference-${i}-${j}`, newer, older: one }))
     return html`${alert(html`The sidecars of ${name(resource)} enforce ${String(files.length)} different route files.`)}${tables}`
   })
   return html`${shown}`

@@ -46,7 +46,7 @@ export function table(
       : html`<a href="${withPage(next, id, numberAt(visit, id) + 1)}">${nextText}<span class="for-readers"> of: ${plain(caption)}</span></a>`
   if (rows.length === 0) return html`<div class="empty">${empty}${next === null ? EMPTY : html`<p>${onward}</p>`}</div>`
   const sort = sortIn(visit, id, titles)
-  const sorted = sort === null ? rows : rows.toSorted(by(sort))
+  const sorted = sort === null ? rows : sortedBy(rows, sort)
   const pages = options.next === undefined ? Math.ceil(rows.length / PAGE_SIZE) : 1
   const page = pages === 1 ? 1 : Math.min(pages, numberAt(visit, id))
   const shown = options.next === undefined ? sorted.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE) : sorted
@@ -77,20 +77,20 @@ const plain = (cell: string | Html): string =>
 type Sort = { readonly column: number; readonly isDown: boolean }
 
 function sortIn({ query }: Place, id: string, titles: readonly string[]): Sort | null {
-  const [, of, down, column = ''] = /^([a-z-]{1,40})\.(-?)(\d{1,2})$/.exec(query('sort')) ?? []
+  const [, of, down, column = ''] = /^([a-z0-9-]{1,40})\.(-?)(\d{1,2})$/.exec(query('sort')) ?? []
   const isColumn = Number(column) < titles.length && !ACTIONS.has(titles[Number(column)] ?? 'Do')
   return of === id && isColumn ? { column: Number(column), isDown: down === '-' } : null
 }
 
-function by({ column, isDown }: Sort): (one: Row, other: Row) => number {
-  const text = (row: Row): string => plain(row[column] ?? '')
+function sortedBy(rows: readonly Row[], { column, isDown }: Sort): readonly Row[] {
   const order = new Intl.Collator('en', { numeric: true })
-  return (one, other) => (isDown ? -1 : 1) * order.compare(text(one), text(other))
+  const texts = new Map(rows.map((row) => [row, plain(row[column] ?? '')]))
+  return rows.toSorted((one, other) => (isDown ? -1 : 1) * order.compare(texts.get(one) ?? '', texts.get(other) ?? ''))
 }
 
 /** The page of the table: `ID.N` in `at`. */
 function numberAt({ query }: Place, id: string): number {
-  const [, of, number = ''] = /^([a-z-]{1,40})\.(\d{1,6})$/.exec(query('at')) ?? []
+  const [, of, number = ''] = /^([a-z0-9-]{1,40})\.(\d{1,6})$/.exec(query('at')) ?? []
   return of === id ? Math.max(1, Number(number)) : 1
 }
 
