@@ -67,10 +67,13 @@ export function addDecisionCommands(program: Command, io: NodeJS.Process, run: R
       .argument('<resource>', '<type>:<id>')
       .addHelpText('after', examples(program.name())[name])
     addQuestionOptions(addConnectionOptions(command))
-      .option('--app <app>', 'the app whose permission it is (that of the token, or any)')
-      .option('--no-app', 'a permission of no app, as for a token that is for none')
+      .option(
+        '--app <app>',
+        'the app whose roles count for a permission key (default: that of the token, or every app)',
+      )
+      .option('--no-app', 'roles of no app count, as for a token that is for none')
       .option('--actor <client>', 'a client that acts for the subject, the last one first; may be repeated', collect)
-      .option('--scope <scopes>', 'scopes of the token by which it acts')
+      .option('--scope <scopes>', 'scopes of the token by which that client acts, with blanks between')
       .option('--model <file>', 'answer from a store file (.fga.yaml) or a model alone, without a server')
       .action((subject: string, relation: string, resource: string, options: Options) =>
         run(() => decide({ subject, relation, resource, explain: name === 'explain', options, io })),
