@@ -1,12 +1,11 @@
 /** One rule for call and list: random people see exactly the tools that they may call, in one question. */
 import { expect, test } from 'vitest'
 import { parseClaims } from '../../../pdp/shared/token/claims.ts'
-import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
-import { type EnforceDeps, enforce, type Outcome } from '../../../sidecar/enforce/enforce.ts'
-import { syntheticRequest } from '../../../sidecar/http/client-request.ts'
+import type { EnforceDeps } from '../../../sidecar/enforce/enforce.ts'
 import type { PdpQuestion } from '../../../sidecar/pdp-client/question.ts'
 import { pick, type Random, seeded } from '../fuzz/targets.ts'
 import { ALLOW, depsFor, NOW_MS } from '../support/enforcing.ts'
+import { listed, send } from './enforced-calls.ts'
 
 const PEOPLE = 10_000
 const PEOPLE_OF_A_WORLD = 100
@@ -63,34 +62,6 @@ const actingAs = (deps: EnforceDeps, { scopes, holds }: Person, asked: PdpQuesti
     watch: () => () => undefined,
   },
 })
-
-function send(deps: EnforceDeps, method: string, params: object): Promise<Outcome> {
-  const raw = ['Host', 'app.test', 'Authorization', 'Bearer t', 'Content-Type', 'application/json']
-  return enforce(
-    {
-      client: syntheticRequest({ method: 'POST', target: '/mcp', raw }),
-      requestId: 'request-1',
-      origin: { address: '192.0.2.1', scheme: 'https', host: null, fault: null },
-      admission: NO_ADMISSION,
-      readBody: async () => Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })),
-      upgrade: false,
-      browser: null,
-      span: null,
-      lateMs: null,
-      former: null,
-      keptBody: async () => null,
-    },
-    deps,
-  )
-}
-
-async function listed(deps: EnforceDeps, tools: readonly string[]): Promise<readonly string[]> {
-  const outcome = await send(deps, 'tools/list', {})
-  if (outcome.kind !== 'permit') return []
-  const text = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools: tools.map((name) => ({ name })) } })
-  const { result } = JSON.parse((await outcome.mcp?.filter?.edit(text)) ?? '')
-  return result.tools.map(({ name }: { name: string }) => name)
-}
 
 /** A few seconds where nothing else runs. */
 const PATIENT = { timeout: 600_000 }

@@ -7,9 +7,7 @@ import { memoryStore } from '../../../pdp/engine/store/memory/memory.ts'
 import { service, user } from '../../../pdp/shared/domain/subjects.ts'
 import { parseClaims } from '../../../pdp/shared/token/claims.ts'
 import { runRouteTests } from '../../../sidecar/commands/route-report.ts'
-import { NO_ADMISSION } from '../../../sidecar/enforce/admission.ts'
-import { type EnforceDeps, enforce, type Outcome } from '../../../sidecar/enforce/enforce.ts'
-import { syntheticRequest } from '../../../sidecar/http/client-request.ts'
+import type { EnforceDeps } from '../../../sidecar/enforce/enforce.ts'
 import type { PdpAnswer } from '../../../sidecar/pdp-client/question.ts'
 import { buildQuestions, type Check } from '../../../sidecar/routes/checks.ts'
 import { effort } from '../../support/effort.ts'
@@ -20,6 +18,7 @@ import { given, put } from '../../support/tuples.ts'
 import { pick, type Random, seeded } from '../fuzz/targets.ts'
 import { ALLOW, depsFor, NOW_MS } from '../support/enforcing.ts'
 import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
+import { listed, send } from './enforced-calls.ts'
 
 const IDS = ['0', '1']
 const RELATIONS = ['r0', 'r1', 'r2', 'r3']
@@ -37,34 +36,6 @@ function checkOf(random: Random, args: string[], depth = 0): unknown {
   const name = `a${args.length}`
   args.push(name)
   return `${pick(random, RELATIONS)} ${pick(random, ['doc', 'folder', 'free'])}:{arguments.${name}}`
-}
-
-function send(deps: EnforceDeps, method: string, params: object): Promise<Outcome> {
-  const raw = ['Host', 'app.test', 'Authorization', 'Bearer t', 'Content-Type', 'application/json']
-  return enforce(
-    {
-      client: syntheticRequest({ method: 'POST', target: '/mcp', raw }),
-      requestId: 'request-1',
-      origin: { address: '192.0.2.1', scheme: 'https', host: null, fault: null },
-      admission: NO_ADMISSION,
-      readBody: async () => Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })),
-      upgrade: false,
-      browser: null,
-      span: null,
-      former: null,
-      keptBody: async () => null,
-      lateMs: null,
-    },
-    deps,
-  )
-}
-
-async function listed(deps: EnforceDeps, tools: readonly string[]): Promise<readonly string[]> {
-  const outcome = await send(deps, 'tools/list', {})
-  if (outcome.kind !== 'permit') return []
-  const text = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools: tools.map((name) => ({ name })) } })
-  const { result } = JSON.parse((await outcome.mcp?.filter?.edit(text)) ?? '')
-  return result.tools.map(({ name }: { name: string }) => name)
 }
 
 const assignments = (names: readonly string[]): readonly { readonly [name: string]: string }[] =>

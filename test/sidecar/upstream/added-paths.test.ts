@@ -1,33 +1,11 @@
 /** `add_path`: the verdict is about the path of the client, and the service gets it below a path of its own, out of which no reading may lead. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { tuples } from '../../support/peers/scripted-pdp.ts'
-import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { describe, expect, test } from 'vitest'
+import { load, useMovedPaths } from '../support/moved-paths.ts'
 
 const MOVED = '{url: "http://127.0.0.1:1", strip_path: /app, add_path: /base}'
-const load = (routes: string, { upstream = 'http://127.0.0.1:2', extra = '' } = {}) =>
-  loadFile(routeFile(routes, { extra }).replace('UPSTREAM', upstream).replace('PDP', '127.0.0.1:1'))
-
-let h: Harness
-let service: Upstream
-beforeAll(async () => {
-  service = await startUpstream()
-  h = await startHarness({ routes: 'GET /x: public', script: tuples(['alice viewer doc:1']) })
-})
-afterAll(async () => {
-  await h.close()
-  await service.close()
-})
-
-/** Returns the status, and what the service got. `SERVICE` in the routes leads to it, with these options. */
-async function play(routes: string, line: string, options = 'strip_path: /app, add_path: /base'): Promise<string> {
-  service.reached.length = 0
-  h.upstream.reached.length = 0
-  h.apply(routes.replaceAll('SERVICE', `upstream: {url: "${service.origin}", ${options}}`))
-  const { status } = await h.send(line)
-  expect(h.upstream.reached).toEqual([])
-  return [status, ...service.reached.map(({ target }) => target)].join(' ')
-}
+const moved = useMovedPaths()
+const play = (routes: string, line: string, options = 'strip_path: /app, add_path: /base'): Promise<string> =>
+  moved.play(routes, line, options)
 
 const OPEN = `"* /app/**": {check: public, SERVICE}
 "* /app": {check: public, SERVICE}
@@ -139,44 +117,15 @@ describe('another reading of the rest counts as one of the path', () => {
 })
 
 test('the file may do it for every route, and a WebSocket, a preflight and an open path follow', async () => {
-  const origin = h.upstream.origin
-  h.upstream.origin = `{url: "${service.origin}", strip_path: /app, add_path: /base}`
-  h.apply(
-    'GET /app/ws: {check: public, upgrade: [websocket]}\nPUT /app/x: {check: public, cors: {origins: ["https://a.test"], preflight: pass}}\nMCP /app/mcp: {}',
-    'open_paths: {/app/metrics: [127.0.0.1]}',
-  )
-  h.upstream.origin = origin
-  service.reached.length = 0
-  service.onUpgrade = (_, socket) => void socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n')
-  const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
-  await h.send('GET /app/ws?a', {
-    fields: ['Upgrade: websocket', 'Connection: Upgrade', 'Sec-WebSocket-Version: 13', key],
-  })
-  service.onUpgrade = null
-  await h.send('OPTIONS /app/x', {
-    token: null,
-    fields: ['Origin: https://a.test', 'Access-Control-Request-Method: PUT'],
-  })
-  await h.send('GET /app/metrics', { token: null, host: '10.0.0.1' })
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
-  const fields = ['Content-Type: application/json', 'Accept: application/json, text/event-stream']
-  await h.send('POST /app/mcp', { fields, body })
-  expect(service.reached.map(({ method, target }) => `${method} ${target}`)).toEqual([
+  expect(await moved.playKinds('strip_path: /app, add_path: /base')).toEqual([
     ...['GET /base/ws?a', 'OPTIONS /base/x', 'GET /base/metrics', 'POST /base/mcp'],
   ])
 })
 
 test('in shadow mode a path that no route has passes below it, or as it is where it lacks what is left out', async () => {
-  const origin = h.upstream.origin
   const seen: string[] = []
-  for (const options of ['strip_path: /app, add_path: /base', 'add_path: /base']) {
-    h.upstream.origin = `{url: "${service.origin}", ${options}}`
-    h.apply('GET /app/x: signed_in', 'mode: shadow')
-    service.reached.length = 0
-    for (const target of ['/app/x', '/app?a', '/other']) await h.send(`GET ${target}`, { token: null })
-    seen.push(...service.reached.map(({ target }) => target))
-  }
-  h.upstream.origin = origin
+  for (const options of ['strip_path: /app, add_path: /base', 'add_path: /base'])
+    seen.push(...(await moved.playInShadow(options, ['/app/x', '/app?a', '/other'])))
   expect(seen).toEqual(['/base/x', '/base?a', '/other', '/base/app/x', '/base/app?a', '/base/other'])
 })
 

@@ -1,33 +1,10 @@
 /** `strip_path`: the verdict is about the path of the client, and the service gets the rest, which it must read as that path. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { tuples } from '../../support/peers/scripted-pdp.ts'
-import { type Harness, loadFile, routeFile, startHarness } from '../support/harness.ts'
-import { startUpstream, type Upstream } from '../support/upstream.ts'
+import { describe, expect, test } from 'vitest'
+import { load, useMovedPaths } from '../support/moved-paths.ts'
 
 const STRIPPED = '{url: "http://127.0.0.1:1", strip_path: /app}'
-const load = (routes: string, { upstream = 'http://127.0.0.1:2', extra = '' } = {}) =>
-  loadFile(routeFile(routes, { extra }).replace('UPSTREAM', upstream).replace('PDP', '127.0.0.1:1'))
-
-let h: Harness
-let service: Upstream
-beforeAll(async () => {
-  service = await startUpstream()
-  h = await startHarness({ routes: 'GET /x: public', script: tuples(['alice viewer doc:1']) })
-})
-afterAll(async () => {
-  await h.close()
-  await service.close()
-})
-
-/** `SERVICE` in the routes leads to a service that does not get `/app`. Returns the status, and what the service got. */
-async function play(routes: string, line: string): Promise<string> {
-  service.reached.length = 0
-  h.upstream.reached.length = 0
-  h.apply(routes.replaceAll('SERVICE', `upstream: {url: "${service.origin}", strip_path: /app}`))
-  const { status } = await h.send(line)
-  expect(h.upstream.reached).toEqual([])
-  return [status, ...service.reached.map(({ target }) => target)].join(' ')
-}
+const moved = useMovedPaths()
+const play = (routes: string, line: string): Promise<string> => moved.play(routes, line, 'strip_path: /app')
 
 const OPEN = `"* /app/**": {check: public, SERVICE}
 "* /app": {check: public, SERVICE}
@@ -105,7 +82,7 @@ describe('another reading of the rest counts as one of the path', () => {
 
   test('a prefix that is named like the functions of a framework hides none of the service', async () => {
     const routes = GUARDED.replaceAll('/app', '/_server').replaceAll('SERVICE', 'SERVED')
-    const strip = `upstream: {url: "${service.origin}", strip_path: /_server}`
+    const strip = `upstream: {url: "${moved.origin()}", strip_path: /_server}`
     expect(await play(routes.replaceAll('SERVED', strip), 'GET /_server/_server/x')).toBe('400')
   })
 })
@@ -134,42 +111,14 @@ describe('the bare prefix and the prefix with a slash are one path to the servic
 })
 
 test('the file may strip for every route, and a WebSocket, a preflight and an open path follow', async () => {
-  service.reached.length = 0
-  h.upstream.reached.length = 0
-  const origin = h.upstream.origin
-  h.upstream.origin = `{url: "${service.origin}", strip_path: /app}`
-  h.apply(
-    'GET /app/ws: {check: public, upgrade: [websocket]}\nPUT /app/x: {check: public, cors: {origins: ["https://a.test"], preflight: pass}}\nMCP /app/mcp: {}',
-    'open_paths: {/app/metrics: [127.0.0.1]}',
-  )
-  h.upstream.origin = origin
-  service.onUpgrade = (_, socket) => void socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n')
-  const key = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
-  await h.send('GET /app/ws?a', {
-    fields: ['Upgrade: websocket', 'Connection: Upgrade', 'Sec-WebSocket-Version: 13', key],
-  })
-  service.onUpgrade = null
-  await h.send('OPTIONS /app/x', {
-    token: null,
-    fields: ['Origin: https://a.test', 'Access-Control-Request-Method: PUT'],
-  })
-  await h.send('GET /app/metrics', { token: null, host: '10.0.0.1' })
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
-  const fields = ['Content-Type: application/json', 'Accept: application/json, text/event-stream']
-  await h.send('POST /app/mcp', { fields, body })
-  expect(service.reached.map(({ method, target }) => `${method} ${target}`)).toEqual([
+  expect(await moved.playKinds('strip_path: /app')).toEqual([
     ...['GET /ws?a', 'OPTIONS /x', 'GET /metrics', 'POST /mcp'],
   ])
 })
 
 test('in shadow mode a path that no route has passes, without the prefix where it has it', async () => {
-  const origin = h.upstream.origin
-  h.upstream.origin = `{url: "${service.origin}", strip_path: /app}`
-  h.apply('GET /app/x: signed_in', 'mode: shadow')
-  h.upstream.origin = origin
-  service.reached.length = 0
-  for (const target of ['/app/x', '/app/y?a', '/other', '/apple']) await h.send(`GET ${target}`, { token: null })
-  expect(service.reached.map(({ target }) => target)).toEqual(['/x', '/y?a', '/other', '/apple'])
+  const sent = ['/app/x', '/app/y?a', '/other', '/apple']
+  expect(await moved.playInShadow('strip_path: /app', sent)).toEqual(['/x', '/y?a', '/other', '/apple'])
 })
 
 describe('check refuses', () => {
