@@ -78,7 +78,7 @@ export function loadConfig(path: string, { opened = [], platform = null }: Besid
   return { file, certificates: readCertificates(file), hash: hashOf(source) }
 }
 
-/** From the command line. */
+/** The parts of the configuration that only the command line names. */
 export type Beside = Partial<Pick<SidecarConfig, 'opened' | 'platform'>>
 
 export const PLATFORM_OPTION = [

@@ -33,7 +33,7 @@ const RELOAD_MS = 1_000
 const SECRET_BYTES = 32
 /** Time for load balancers to see that this process is not ready; the injector's preStop hook waits as long. */
 const ACCEPT_MS = 5_000
-/** By so much later a sidecar may be ready, so that its first requests are as fast as later ones. */
+/** The time that a start may take longer, so that the first requests are as fast as later ones. */
 const WARM_UP_MS = 450
 
 /** Returns when both ports listen. Throws StartError when a port cannot listen. */

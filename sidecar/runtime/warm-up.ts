@@ -34,11 +34,11 @@ const LOOPBACK = { host: '127.0.0.1', port: 0 }
 const AUDIENCE = 'https://warm-up.invalid'
 const ISSUER = 'https://issuer.invalid'
 const CONNECTIONS = 8
-/** On each connection. */
+/** Requests on one connection, at most. */
 const REQUESTS_MAX = 40
-/** With one token. */
+/** Requests with one token. */
 const TURN = 10
-/** To close what has answered until then. */
+/** The part of the time that is left for closing. */
 const CLOSING_MS = 50
 
 /**

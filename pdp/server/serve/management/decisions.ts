@@ -18,7 +18,7 @@ type Query = PageQuery & {
   readonly from?: string
   readonly to?: string
 }
-const CLIENTS = { type: 'array', items: { type: 'string' } } as const
+const TEXTS = { type: 'array', items: { type: 'string' } } as const
 const DENIAL = object(
   {
     at: TIMESTAMP,
@@ -33,8 +33,8 @@ const DENIAL = object(
       type: ['string', 'null'],
       description: 'The app whose roles answered permission keys; * for all apps, null for none.',
     },
-    actors: { ...CLIENTS, description: 'Clients that acted for the subject, the last one first.' },
-    scopes: { ...CLIENTS, description: 'Those of the token by which they acted.' },
+    actors: { ...TEXTS, description: 'Clients that acted for the subject, the last one first.' },
+    scopes: { ...TEXTS, description: 'Those of the token by which they acted.' },
     whole: {
       type: 'boolean',
       description: 'False: the question brought a context, tuples or groups, which are not kept.',
