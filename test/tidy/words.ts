@@ -1,4 +1,4 @@
-/** Words that ARCHITECTURE.md section 12 replaced. */
+/** Words that ARCHITECTURE.md section 11 replaced. */
 
 /** As identifiers: each had several meanings, or a standard term is better. */
 export const OLD_NAMES = [
