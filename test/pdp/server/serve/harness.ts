@@ -102,10 +102,15 @@ export async function serve(
     readonly handle?: IdentityHandler['handle']
     readonly signals?: Partial<TransmitterDeps>
     readonly mailer?: Mailer
+    /** Connections of each of the two pools. */
+    readonly poolCountMax?: number
   } = {},
 ): Promise<Served> {
   const database = await openTestDatabase()
-  const { sql, store, atomically, close } = await openPostgres({ connectionString: database.connectionString })
+  const { sql, store, atomically, close } = await openPostgres({
+    connectionString: database.connectionString,
+    ...(options.poolCountMax !== undefined && { poolCountMax: options.poolCountMax }),
+  })
   const directory = postgresDirectory(sql)
   const entitlements = options.entitlements?.(store) ?? storeEntitlements(store)
   const pdp = createPdp({ store, entitlements, exists: (...asked) => directory.exists(...asked) })
