@@ -6,10 +6,10 @@ import { LONG } from './test/support/effort.ts'
 /** One of the long files is named. */
 const NAMED = process.argv.some((word) => word.includes('.long.'))
 
-/** The simulation is one long computation: begun last, it would run on alone. */
+/** One after the other, these files take longest: begun last, they would run on alone. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification): boolean => /simulation|library/.test(moduleId)
+    const isLong = ({ moduleId }: TestSpecification): boolean => /simulation|library|books/.test(moduleId)
     const sorted = await super.sort(files)
     return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
   }

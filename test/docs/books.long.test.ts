@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startForeignProvider } from '../e2e/foreign-issuer.ts'
 import { findNpmPackages } from '../mcp/programs.ts'
 import { createBrowser, hiddenFields } from '../support/browser.ts'
+import { LONG } from '../support/effort.ts'
 import { type BookPlayer, openBookPlayer } from './book-player.ts'
 import { bookSteps, isPrinted } from './book-steps.ts'
 import { postgresBinaries, startSystemPostgres } from './system-postgres.ts'
@@ -47,7 +48,10 @@ test(
   },
 )
 
-test.each([
+/** The short form plays the first book alone. */
+const book = test.skipIf(!LONG)
+
+book.each([
   ['models.md', 'writes a model, tests it, and gets the answers that it shows'],
   ['migrate.md', 'brings in stores of OpenFGA and SpiceDB'],
   ['api.md', 'asks, writes and lists over HTTP'],
@@ -56,14 +60,14 @@ test.each([
 ])('%s %s', BOOK, (name) => play(name))
 
 const runs = (program: string): boolean => spawnSync(program, ['--version']).status === 0
-test.skipIf(!runs('python3') || !runs('java'))(
+test.skipIf(!LONG || !runs('python3') || !runs('java'))(
   'clients.md asks in the words of AuthZEN from two languages',
   BOOK,
   // With the token of the pages before it.
   () => play('clients.md'),
 )
 
-test('signals.md creates a stream, polls it, and looks after it', BOOK, async () => {
+book('signals.md creates a stream, polls it, and looks after it', BOOK, async () => {
   const own = await openBookPlayer()
   try {
     await own.play(bookSteps(page('signals.md')))
@@ -73,7 +77,7 @@ test('signals.md creates a stream, polls it, and looks after it', BOOK, async ()
 })
 
 const modules = findNpmPackages()
-test.skipIf(modules === null)(
+test.skipIf(!LONG || modules === null)(
   'mcp.md gates a server from npm, and ends a call that runs when its permission is taken away',
   BOOK,
   async () => {
@@ -90,7 +94,7 @@ test.skipIf(modules === null)(
   },
 )
 
-test('people.md offboards a person: the preview, what it takes, and what the log has', BOOK, async () => {
+book('people.md offboards a person: the preview, what it takes, and what the log has', BOOK, async () => {
   const own = await openBookPlayer()
   try {
     await own.play(bookSteps(/^## An offboarding$[\s\S]*?(?=^## )/m.exec(page('people.md'))?.[0] ?? ''))
@@ -99,7 +103,7 @@ test('people.md offboards a person: the preview, what it takes, and what the log
   }
 })
 
-test('delegation.md lets an agent act with a part of what it asks for, and takes it back', BOOK, async () => {
+book('delegation.md lets an agent act with a part of what it asks for, and takes it back', BOOK, async () => {
   const own = await openBookPlayer()
   try {
     const [asked = '', granted = ''] = page('delegation.md').split(/(?=^## What it may$)/m)
@@ -135,13 +139,13 @@ describe('operate.md', () => {
   })
   afterAll(() => operator.close())
 
-  test('backs up and restores an embedded PostgreSQL, and gets over lost and changed secrets', BOOK, () =>
+  book('backs up and restores an embedded PostgreSQL, and gets over lost and changed secrets', BOOK, () =>
     operator.play(bookSteps(embedded)),
   )
 
   const binaries = postgresBinaries()
   // Debian's package postgresql has them.
-  test.skipIf(binaries === null)(
+  test.skipIf(!LONG || binaries === null)(
     'backs up and restores a PostgreSQL of the system while the PDP serves',
     BOOK,
     async () => {

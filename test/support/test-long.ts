@@ -1,6 +1,6 @@
 /**
  * `npm run test:long [-- --short]`: the proofs of which `npm test` plays a part, each in full, and the `*.long.test.ts` that it leaves
- * out. `--short` only the latter, with the part of their efforts that `npm test` would play.
+ * out. `--short` only the latter, with the part of their efforts that `npm test` would play, and without those that take longest.
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -13,12 +13,32 @@ const inPart = (): readonly string[] =>
     .map((name) => join('test', name))
     .filter((path) => readFileSync(path, 'utf8').includes("/support/effort.ts'"))
     .sort()
+/** Half a minute and more each. */
+const LONGEST: readonly string[] = [
+  'test/image/image.long.test.ts',
+  'test/library/library.long.test.ts',
+  'test/pdp/engine/decide/wide/wide-relations.long.test.ts',
+  'test/pdp/engine/store/postgres/failover.long.test.ts',
+  'test/pdp/engine/store/postgres/plans.long.test.ts',
+  'test/pdp/identity/issuer/keys/master-key-command.long.test.ts',
+  'test/pdp/server/console/foreign-ids.long.test.ts',
+  'test/pdp/server/console/history.long.test.ts',
+  'test/pdp/server/console/records-of-looks.long.test.ts',
+  'test/pdp/server/serve/growth/growth.long.test.ts',
+  'test/pdp/server/serve/scim/tester.long.test.ts',
+  'test/sidecar/growth/growth.long.test.ts',
+]
 const words = process.argv.slice(2)
 const short = words.includes('--short')
 const { status } = spawnSync(
   join('node_modules', '.bin', 'node'),
   [
-    ...[join('node_modules', 'vitest', 'vitest.mjs'), 'run', '.long.test.ts', ...(short ? [] : inPart())],
+    ...[
+      join('node_modules', 'vitest', 'vitest.mjs'),
+      'run',
+      '.long.test.ts',
+      ...(short ? LONGEST.flatMap((path) => ['--exclude', path]) : inPart()),
+    ],
     ...words.filter((word) => word !== '--short'),
   ],
   { stdio: 'inherit', env: { ...process.env, ...(!short && { PORTCULLIS_LONG_TESTS: 'yes' }) } },
