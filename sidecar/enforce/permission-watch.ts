@@ -50,7 +50,7 @@ type Watched = {
 }
 
 const SWEEP_MS = 100
-/** Most exchanges have ended by then, so no question is opened for them. */
+/** Most exchanges have ended by then, so no question is opened for them. One without a natural end is asked about at the next sweep. */
 const ASK_AFTER_MS = 400
 /** Between two questions whether a session was ended. */
 const SESSION_MS = 1_000
@@ -125,11 +125,12 @@ export class PermissionWatch {
       const watched = this.#open[at]
       if (watched === undefined) continue
       const { askAtMs, endAtMs, unconfirmedSinceMs, basis } = watched
-      const { isSignedOut } = watched.exchange
+      const { isSignedOut, isEndless } = watched.exchange
       if (nowMs >= endAtMs) this.#cancel(watched, 'token_expired')
-      else if (!this.#endlessMayStay && watched.exchange.isEndless()) this.#cancel(watched, 'draining')
+      else if (!this.#endlessMayStay && isEndless()) this.#cancel(watched, 'draining')
       else if (watched.stale && nowMs >= askAtMs) void this.#reevaluate(watched, nowMs)
-      else if (basis !== null && watched.stop === null && nowMs >= askAtMs) this.#ask(watched, basis, nowMs)
+      else if (basis !== null && watched.stop === null && (nowMs >= askAtMs || isEndless()))
+        this.#ask(watched, basis, nowMs)
       else if (unconfirmedSinceMs !== null && nowMs - unconfirmedSinceMs >= this.#options.unconfirmedMaxMs)
         this.#cancel(watched, 'pdp_unavailable')
       else if (isSignedOut !== null && nowMs >= watched.sessionAtMs) void this.#askSession(watched, isSignedOut, nowMs)

@@ -104,6 +104,14 @@ describe('an exchange that lasts', () => {
     expect(one.cuts).toEqual(['permission_denied'])
   })
 
+  test('is asked about at once when nothing ends it but its service', () => {
+    const [stream, other] = [begin({ first: ANSWER }), begin({ first: ANSWER })]
+    stream.endless = true
+    pass(100)
+    stream.tell?.(DENIAL)
+    expect([stream.cuts, other.tell]).toEqual([['permission_denied'], null])
+  })
+
   test('that has ended is neither asked about nor cut, whatever still comes', () => {
     const [young, old] = [begin(), begin({ livesMs: 5_000 })]
     young.end()

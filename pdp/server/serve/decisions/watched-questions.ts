@@ -9,11 +9,12 @@ import type { Log } from '../../../shared/process/log.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 
-const INTERVAL_MS = 250
+const INTERVAL_MS = 50
+const PAUSE_MS_MAX = 250
 const QUESTIONS_MAX = 100_000
 /** How many logs one statement reads, and how many questions are evaluated at once. */
 const LOGS_PER_STATEMENT = 1_000
-const ASKED_AT_ONCE = 64
+const ASKED_AT_ONCE = 256
 /** Logs that may change any answer: tokens and clients, the tree, roles and models. */
 const COMMON_LOGS: readonly JournalId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
 
@@ -26,7 +27,7 @@ export type WatchedDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly log: Log
-  /** Between two polls of the logs. Default 250. */
+  /** Between two polls of the logs. Default 50. */
   readonly intervalMs?: number
 }
 export type WatchedQuestion = {
@@ -81,9 +82,14 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   let running: Promise<void> | null = null
 
   async function run(): Promise<void> {
+    let tookMs = 0
     while (items.size > 0 && !closing.signal.aborted) {
-      await delay(waitMs(items, deps.clock(), intervalMs), undefined, { signal: closing.signal }).catch(() => undefined)
+      // A poll of many questions is followed by a pause as long: the time of the process is not theirs alone.
+      const pauseMs = Math.max(Math.min(tookMs, PAUSE_MS_MAX), waitMs(items, deps.clock(), intervalMs))
+      await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined)
+      const beganMs = performance.now()
       if (!closing.signal.aborted) await askMoved()
+      tookMs = performance.now() - beganMs
     }
     running = null
   }
@@ -205,7 +211,9 @@ async function readPositions(
   store: Pick<Store, 'vector'>,
   items: ReadonlySet<Item>,
 ): Promise<ReadonlyMap<JournalId, string>> {
-  const logs = [...new Set([...COMMON_LOGS, ...[...items].flatMap((item) => item.logs)])]
+  const watched = new Set(COMMON_LOGS)
+  for (const item of items) for (const log of item.logs) watched.add(log)
+  const logs = [...watched]
   const positions = new Map<JournalId, string>(logs.map((log) => [log, '']))
   for (let from = 0; from < logs.length; from += LOGS_PER_STATEMENT) {
     const vector = await store.vector(logs.slice(from, from + LOGS_PER_STATEMENT))
