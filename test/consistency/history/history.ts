@@ -1,11 +1,13 @@
 /**
  * `npm run consistency [-- --seconds N] [-- --case TEXT]`: checks the histories of three PDP processes on one PostgreSQL, then
  * that every planted fault is caught. Without --seconds until 100,000 decisions were judged. Exit 0: none wrong, all caught.
+ * `--leases [--schedules N] [--first N]` plays schedules of leases instead, from that seed on.
  */
 import { rm } from 'node:fs/promises'
 import { startEmbeddedPostgres } from '../../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
 import { misused, readArguments, readNumber } from '../../support/programs/arguments.ts'
 import { makeDataFolder } from '../../support/programs/data-folder.ts'
+import { playLeases } from '../leases/leases.ts'
 import { plantSource } from '../mistakes.ts'
 import { FAULTS, type HistoryCase, HOOKS, QUICK_FAULTS, RIGHT } from './cases.ts'
 import { startNode } from './nodes.ts'
@@ -29,8 +31,13 @@ const FAULT_RUNS_MAX = 6
 /** Most are caught within a second. */
 const FAULT_MS_MAX = 20_000
 
-const USAGE = 'npm run consistency [-- --seconds N] [--case PATTERN]'
-const { values: given } = readArguments({ options: { seconds: { type: 'string' }, case: { type: 'string' } } }, USAGE)
+const LEASE_SCHEDULES = 12_000
+const USAGE = 'npm run consistency [-- --seconds N] [--case PATTERN] | [-- --leases] [--schedules N] [--first N]'
+const TEXT = { type: 'string' } as const
+const { values: given } = readArguments(
+  { options: { seconds: TEXT, case: TEXT, leases: { type: 'boolean' }, schedules: TEXT, first: TEXT } },
+  USAGE,
+)
 function planOf(words: { seconds?: string | undefined; case?: string | undefined }): Plan {
   const seconds = words.seconds === undefined ? null : readNumber('--seconds', words.seconds, USAGE)
   const chosen = (all: readonly HistoryCase[]): readonly HistoryCase[] =>
@@ -130,7 +137,16 @@ function report(item: HistoryCase, outcome: Outcome): void {
   for (const { rule, message } of outcome.violations.slice(0, EXAMPLES_MAX)) console.log(`  ${rule}: ${message}`)
 }
 
-process.exitCode = await main(planOf(given)).catch((err: unknown) => {
+function run(): Promise<number> {
+  const { leases = false, schedules = String(LEASE_SCHEDULES), first = '1' } = given
+  if (!leases) return main(planOf(given))
+  return playLeases({
+    schedules: readNumber('--schedules', schedules, USAGE),
+    firstSeed: readNumber('--first', first, USAGE),
+  })
+}
+
+process.exitCode = await run().catch((err: unknown) => {
   console.error(err)
   return 1
 })
