@@ -73,12 +73,8 @@ function readIssuer(reader: YamlReader, node: Node | null, resources: readonly s
   if (introspection !== null && (members.jwks_uri !== null || members.algorithms !== null))
     reader.report(members.introspection, 'introspection takes the place of jwks_uri and algorithms')
   if (issuer !== null && jwksUri === null && introspection === null && !isSafeKeyUrl(issuer))
-    reader.report(
-      members.issuer,
-      `issuer must be an https URL (http only on loopback) unless jwks_uri is set${WAYS_OUT}`,
-    )
-  if (jwksUri !== null && !isSafeKeyUrl(jwksUri))
-    reader.report(members.jwks_uri, `jwks_uri must be an https URL (http only on loopback)${WAYS_OUT}`)
+    reader.report(members.issuer, unsafeUrlIssue('issuer', issuer, ' unless jwks_uri is set'))
+  if (jwksUri !== null && !isSafeKeyUrl(jwksUri)) reader.report(members.jwks_uri, unsafeUrlIssue('jwks_uri', jwksUri))
   // It is a header field's value (RFC 9110 section 5.5), and external issuers without a map would be taken for the PDP.
   if (issuer !== null && !/^[\x21-\x7e]+$/.test(issuer)) reader.report(members.issuer, 'issuer must be visible ASCII')
   const isBroken = issuer === null || (members.external !== null && external === null)
@@ -86,8 +82,16 @@ function readIssuer(reader: YamlReader, node: Node | null, resources: readonly s
 }
 
 /** Most identity providers of a cluster have no TLS inside. */
-const WAYS_OUT =
-  ': over http, anybody on the way could give keys of their own. Name the public https address of the issuer, or give it TLS in the cluster and trust its authority (SSL_CERT_FILE, or authorities of the chart)'
+export const WAYS_OUT =
+  'over http, anybody on the way could give answers of their own. Name the public https address of the issuer, or give it TLS in the cluster and trust its authority (SSL_CERT_FILE, or authorities of the chart)'
+
+/** Says why `isSafeKeyUrl` refuses the URL. */
+export function unsafeUrlIssue(what: string, text: string, unless = ''): string {
+  const url = URL.parse(text)
+  if (url !== null && url.username + url.password !== '')
+    return `${what} must have no name and password before its host`
+  return `${what} must be an https URL (http only on loopback)${unless}${url?.protocol === 'http:' ? `: ${WAYS_OUT}` : ''}`
+}
 
 function readIntrospection(reader: YamlReader, node: Node): IntrospectionEntry | null {
   const members = reader.members(node, 'introspection', INTROSPECTION)
@@ -96,7 +100,7 @@ function readIntrospection(reader: YamlReader, node: Node): IntrospectionEntry |
   const clientId = reader.text(members.client_id, 'client_id')
   const clientSecretFile = readPath(reader, members.client_secret_file, 'client_secret_file')
   if (endpoint !== null && !isSafeKeyUrl(endpoint))
-    reader.report(members.endpoint, 'endpoint must be an https URL (http only on loopback)')
+    reader.report(members.endpoint, unsafeUrlIssue('endpoint', endpoint))
   if (endpoint === null || clientId === null || clientSecretFile === null) return null
   return { endpoint, clientId, clientSecretFile }
 }

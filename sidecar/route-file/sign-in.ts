@@ -1,7 +1,7 @@
 /** Reads `sign_in` of a route file: where browsers sign in, and how long a session lasts. */
 import { isSeq, type Node } from 'yaml'
 import { isSafeKeyUrl } from '../../pdp/shared/token/remote-keys.ts'
-import { type IssuerEntry, readPath } from './peers.ts'
+import { type IssuerEntry, readPath, WAYS_OUT } from './peers.ts'
 import {
   IDLE_SECONDS,
   OWN_PARAMETERS,
@@ -99,7 +99,10 @@ function readProvider(
       `people sign in at the client ${clientId}, so it cannot be the audience of workloads: an ID token of it would pass as a credential. Give workloads an audience of their own`,
     )
   if (issuer !== null && !isSafeKeyUrl(issuer))
-    reader.report(members.issuer, 'people can sign in only at an issuer with an https URL (http on loopback)')
+    reader.report(
+      members.issuer,
+      `people can sign in only at an issuer with an https URL (http on loopback): ${WAYS_OUT}`,
+    )
   if (members.client_secret_file !== null && members.client_key_file !== null)
     reader.report(members.client_key_file, 'a client has either client_secret_file or client_key_file')
   const scope = members.scope === null ? 'openid' : reader.text(members.scope, 'scope')

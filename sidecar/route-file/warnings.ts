@@ -21,6 +21,7 @@ import { CHANGING, READING } from '../routes/value-readings.ts'
 import type { RouteFile } from './route-file.ts'
 import { servedHosts } from './served-hosts.ts'
 import { audienceWarnings } from './words/assertion.ts'
+import { originWarnings } from './words/cors.ts'
 
 /** One sentence for each mistake that does not make the file invalid. */
 export const fileWarnings = (file: RouteFile): string[] => [
@@ -29,6 +30,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...restWarnings(file.routes),
   ...upstreamWarnings(file.routes),
   ...audienceWarnings(file),
+  ...originWarnings(file.routes),
   ...signInWarnings(file),
   ...preflightWarnings(file),
   ...identityWarnings(file),

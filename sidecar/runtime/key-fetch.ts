@@ -5,6 +5,9 @@ import { Readable } from 'node:stream'
 import { proxyOf } from '../../pdp/shared/process/egress.ts'
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 
+/** After it, a connection to a proxy that says nothing is ended. */
+const CONNECT_MS = 5_000
+
 /**
  * https goes through the proxy of `HTTPS_PROXY` but for `NO_PROXY`, and TLS still ends at the issuer. http, which is for
  * loopback, never does. Rejects when there is no response. The caller limits the time by the signal, and the size by what it reads.
@@ -16,13 +19,22 @@ export function createKeyFetch(environment: Parameters<typeof proxyOf>[0]): Fetc
     const isSecure = url.startsWith('https:')
     const request = isSecure ? requestSecure : requestPlain
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const options = { method, headers: { ...headers }, signal, agent: isSecure && proxied } as const
+      const options = {
+        method,
+        headers: { ...headers },
+        signal,
+        agent: isSecure && proxied,
+        timeout: CONNECT_MS,
+      } as const
+      // The request itself does not heed it while a proxy says nothing.
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
       request(url, options, resolve).on('error', reject).end(body)
     })
-    const { date, age } = response.headers
+    const { date, age, 'content-type': contentType } = response.headers
     return {
       status: response.statusCode ?? 0,
       body: Readable.toWeb(response) as ReadableStream<Uint8Array>,
+      contentType,
       ...(date !== undefined && { dated: { date, ageSeconds: Number(age ?? 0) } }),
     }
   }

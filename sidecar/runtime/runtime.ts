@@ -214,7 +214,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
 function signInOf(
   { file, certificates }: LoadedConfig,
   { issuers, tokens }: { readonly issuers: readonly TrustedIssuer[]; readonly tokens: TokenVerifier },
-  { sessions, readToken, clock, log, metrics }: RuntimeDeps,
+  { sessions, readToken, fetch, clock, log, metrics }: RuntimeDeps,
 ): SignIn | null {
   const { signIn, publicUrl, resource } = file
   if (signIn === null) return null
@@ -222,7 +222,7 @@ function signInOf(
   if (keys === null) throw new TypeError('sign_in without its keys')
   return createSignIn(
     { publicUrl, resource, signIn },
-    { keys, issuers, tokens, ...sessions, readSecret: readToken, clock, log, count: metrics.signIn },
+    { keys, issuers, tokens, ...sessions, readSecret: readToken, fetch, clock, log, count: metrics.signIn },
   )
 }
 

@@ -4,6 +4,7 @@ import { readAtMost } from '../../pdp/shared/base/http-json.ts'
 import { isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
 import { type JsonMembers, members } from '../../pdp/shared/token/jws.ts'
 import { readableAnswer, readFailure } from '../../pdp/shared/token/provider-failure.ts'
+import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
 /** The issuer's answer to the browser, or its refusal at the token endpoint. */
@@ -48,24 +49,26 @@ export type Provider = {
 }
 
 const ANSWER_SECONDS = 5
+const ANSWER_MS = ANSWER_SECONDS * 1_000
 const ANSWER_BYTES_MAX = 1024 * 1024
 /** As long as issuers' own metadata is usually cached; then its endpoints and our secret are read again. */
 const DISCOVERED_MS = 600_000
 
 type ProviderDeps = {
+  readonly fetch: Fetch
   /** For the token: the audience that the sidecar accepts, when the issuer knows resource indicators (RFC 8707). */
   readonly resource: string | null
   readonly readSecret: (path: string) => string
   readonly clock: () => number
 }
 
-export function createProvider(entry: ProviderEntry, { resource, readSecret, clock }: ProviderDeps): Provider {
+export function createProvider(entry: ProviderEntry, { fetch, resource, readSecret, clock }: ProviderDeps): Provider {
   let discovered: { readonly config: Promise<Configuration>; readonly atMs: number } | null = null
   const bound = resource === null ? {} : { resource }
 
   function configuration(): Promise<Configuration> {
     if (discovered !== null && clock() - discovered.atMs < DISCOVERED_MS) return discovered.config
-    const config = discover(entry, readSecret)
+    const config = discover(entry, { fetch, readSecret })
     discovered = { config, atMs: clock() }
     config.catch(() => {
       if (discovered?.config === config) discovered = null
@@ -133,7 +136,7 @@ const loadClient = (): Promise<Client> => import('openid-client')
 
 async function discover(
   { issuer, clientId, clientSecretFile, clientKeyFile }: ProviderEntry,
-  readSecret: (path: string) => string,
+  { fetch, readSecret }: Pick<ProviderDeps, 'fetch' | 'readSecret'>,
 ): Promise<Configuration> {
   const client = await loadClient()
   const secret = clientSecretFile === null ? null : readSecret(clientSecretFile)
@@ -143,7 +146,7 @@ async function discover(
   const auth = byKey ?? (secret === null ? client.None() : bySecret(client, secret))
   // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
   const execute = [...insecure, client.enableNonRepudiationChecks]
-  const options = { timeout: ANSWER_SECONDS, execute, [client.customFetch]: boundedFetch }
+  const options = { timeout: ANSWER_SECONDS, execute, [client.customFetch]: bounded(fetch) }
   return client.discovery(new URL(issuer), clientId, undefined, auth, options).catch((err: unknown) => {
     throw new Error(`the metadata of ${issuer} cannot be read: ${readFailure(client, err).text}`, { cause: err })
   })
@@ -206,11 +209,13 @@ function bySecret(client: Client, secret: string): ClientAuth {
 }
 
 /** No endless answer. */
-const boundedFetch: CustomFetch = async (url, options) => {
-  const answer = await fetch(url, options as RequestInit)
-  const { status, headers } = answer
-  if (answer.body === null) return answer
-  const body = await readAtMost(answer.body, ANSWER_BYTES_MAX)
-  if (body === null) throw new Error(`${url.split('?', 1)[0]} answered with more than 1 MiB`)
-  return readableAnswer({ url, status, contentType: headers.get('content-type'), body })
-}
+const bounded =
+  (fetch: Fetch): CustomFetch =>
+  async (url, { method, headers, body: form, signal }) => {
+    const sent = { headers: Object.fromEntries(new Headers(headers)), signal: signal ?? AbortSignal.timeout(ANSWER_MS) }
+    const posted = method === 'POST' ? ({ method, body: String(form ?? '') } as const) : {}
+    const { status, contentType, body: answer } = await fetch(url, { redirect: 'manual', ...sent, ...posted })
+    const body = answer === null ? null : await readAtMost(answer, ANSWER_BYTES_MAX)
+    if (answer !== null && body === null) throw new Error(`${url.split('?', 1)[0]} answered with more than 1 MiB`)
+    return readableAnswer({ url, status, contentType, body: body !== null && body.length > 0 ? body : null })
+  }

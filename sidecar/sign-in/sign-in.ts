@@ -1,6 +1,7 @@
 /** Signs browsers in, where a route file says so: made from the file, and asked about each request. */
 
 import { createBrand } from '../../pdp/shared/pages/brand.ts'
+import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 import type { TokenVerifier, TrustedIssuer } from '../../pdp/shared/token/verify.ts'
 import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
@@ -29,12 +30,13 @@ export function createSignIn(
     readonly refresher: Refresher
     readonly starts: SignInContext['starts']
     readonly readSecret: (path: string) => string
+    readonly fetch: Fetch
     readonly clock: () => number
     readonly count: SignInContext['count']
     readonly log: SignInContext['log']
   },
 ): SignIn {
-  const { keys, tokens, memory, refresher, starts, clock, count, log, readSecret } = deps
+  const { keys, tokens, memory, refresher, starts, clock, count, log, readSecret, fetch } = deps
   const issuers = new Map(
     deps.issuers.map(({ issuer, external = null, ...trusted }) => [
       issuer,
@@ -45,7 +47,7 @@ export function createSignIn(
   for (const entry of signIn.providers) {
     // Another issuer may know no resource indicators, and refuse them.
     const bound = issuers.get(entry.issuer)?.isExternal === false ? resource : null
-    providers.set(entry.name, createProvider(entry, { resource: bound, readSecret, clock }))
+    providers.set(entry.name, createProvider(entry, { fetch, resource: bound, readSecret, clock }))
   }
   const sealing = createSealing(keys, JSON.stringify([publicUrl, resource]))
   const site = siteOf(publicUrl)

@@ -18,8 +18,11 @@ export function proxyOf(environment: { readonly [name: string]: string | undefin
 /** `fetch`, by which people are signed in, goes through the proxy. Throws ConfigError for a proxy that has no valid URL. */
 export function useProxy(environment: NodeJS.ProcessEnv): void {
   const proxy = proxyOf(environment)
+  if (proxy === null) return
   try {
-    if (proxy !== null) setGlobalProxyFromEnv({ ...proxy })
+    // Only `fetch` would know others, such as socks5.
+    if (!/^https?:$/.test(new URL(proxy.https_proxy).protocol)) throw new TypeError('not the protocol of a proxy')
+    setGlobalProxyFromEnv({ ...proxy })
   } catch {
     throw new ConfigError(['HTTPS_PROXY is not the URL of a proxy, such as http://proxy.example.com:3128'])
   }

@@ -17,6 +17,7 @@ export type Fetch = (
 /** `dated`: the Date and Age fields of the response (RFC 9110 section 6.6.1, RFC 9111 section 5.1). */
 export type Fetched = Pick<Response, 'status' | 'body'> & {
   readonly dated?: { readonly date: string; readonly ageSeconds: number } | undefined
+  readonly contentType?: string | undefined
 }
 
 export type RemoteKeysOptions = {
@@ -54,7 +55,10 @@ export function remoteKeys(options: RemoteKeysOptions): KeySource {
     if (metadata.issuer !== issuer)
       throw new Error(`${uri} is the metadata of another issuer${describeSlash(issuer, metadata.issuer)}`)
     if (typeof metadata.jwks_uri !== 'string') throw new Error(`${uri} has no jwks_uri`)
-    if (!isSafeKeyUrl(metadata.jwks_uri)) throw new Error(`${uri} names a jwks_uri without TLS`)
+    if (!isSafeKeyUrl(metadata.jwks_uri))
+      throw new Error(
+        `${uri} names a jwks_uri without TLS (${metadata.jwks_uri.slice(0, 200)}): set jwks_uri to its https address`,
+      )
     return metadata.jwks_uri
   }
 

@@ -1,6 +1,7 @@
 /** `cors` of a route file and of a route: which pages of other origins may read answers. */
 import type { Node } from 'yaml'
 import type { Cors } from '../../http/cors.ts'
+import type { Route } from '../../routes/route.ts'
 import { count, FLAG, HEADER, listOf, type Members, oneOf, optional, required, textLike } from './schema.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
@@ -59,6 +60,20 @@ function readOrigin(reader: YamlReader, node: Node | null): string | null {
   if (text === null || text === '*' || isOrigin(text.replace(STARRED, '$1x'))) return text
   reader.report(node, `${JSON.stringify(text)} is not an origin, such as https://app.example.com`)
   return null
+}
+
+/** Two labels alone may be a domain of many owners, such as `vercel.app`, or one on which people publish what they like. */
+const WIDE = /^https?:\/\/\*\.[^.]+\.[^.]+$/
+
+/** One sentence for each origin that is every name of a whole domain. */
+export function originWarnings(routes: readonly Pick<Route, 'cors' | 'origins'>[]): string[] {
+  const named = routes.flatMap(({ cors, origins }) => [...(cors?.origins ?? []), ...origins])
+  return [...new Set(named)]
+    .filter((origin) => WIDE.test(origin))
+    .map(
+      (origin) =>
+        `the origin ${origin} is every name of this domain, also one that others may have or take over: name the origins, or a domain below it such as ${origin.replace('*.', '*.app.')}`,
+    )
 }
 
 /** Before two labels at least, so that it is not every name of a country. */

@@ -123,6 +123,36 @@ describe('a file names the way out', () => {
       '',
       issuers('[{issuer: https://a.test, jwks_uri: "http://keycloak.svc:8080/certs"}]'),
     ],
+    ...[
+      ['an issuer of the cluster', '{issuer: "http://keycloak:8080/realms/a"}'],
+      ['an issuer by its address', '{issuer: "http://10.0.0.7"}'],
+      ['an issuer on another computer', '{issuer: "http://host.docker.internal:8080"}'],
+      ['a name that only looks like this computer', '{issuer: "http://localhost.evil.test"}'],
+      [
+        'an opaque token over plain http',
+        '{issuer: https://a.test, introspection: {endpoint: "http://hydra-admin:4445/oauth2/introspect", client_id: a, client_secret_file: b}, external: {subject_prefix: "p:", organizations: [a]}}',
+      ],
+    ].map(([what = '', issuer = '']): [string, string, string, string, (text: string) => string] => [
+      what,
+      'Name the public https address of the issuer, or give it TLS in the cluster',
+      'GET /a: signed_in',
+      '',
+      issuers(`[${issuer}]`),
+    ]),
+    [
+      'a password in the URL of keys',
+      'jwks_uri must have no name and password before its host',
+      'GET /a: signed_in',
+      '',
+      issuers('[{issuer: https://a.test, jwks_uri: "https://u:p@a.test/keys"}]'),
+    ],
+    [
+      'keys without a scheme',
+      'jwks_uri must be an https URL (http only on loopback)',
+      'GET /a: signed_in',
+      '',
+      issuers('[{issuer: https://a.test, jwks_uri: keycloak.internal/keys}]'),
+    ],
     ['a part that denies', CHECKS_ALLOW, 'GET /a: {all: [{not: {equals: {claims.a: b}}}, signed_in]}'],
     ['a check that denies', CHECKS_ALLOW, 'GET /a: {not_equals: {claims.a: b}}'],
     ['who may not', CHECKS_ALLOW, 'GET /a: {check: signed_in, deny: {equals: {claims.a: b}}}'],
@@ -161,6 +191,19 @@ describe('a file names the way out', () => {
         `cors: {origins: ["${origin}"]}`,
       ],
     ),
+    ...['cors: {origins: ["https://*.vercel.app"]}', 'cors: {origins: ["https://*.co.uk:8443"]}'].map(
+      (extra): [string, string, string, string] => [
+        `a whole domain, ${extra}`,
+        'is every name of this domain',
+        'GET /a: signed_in',
+        extra,
+      ],
+    ),
+    [
+      'a whole domain for WebSockets',
+      'such as https://*.app.example.com',
+      'GET /a: {check: signed_in, upgrade: [websocket], origins: ["https://*.example.com"]}',
+    ],
     ['a nesting without end', 'nested more than 100 levels deep', `GET /a: ${'{all: ['.repeat(10_000)}`],
   ])('with %s', (_, says, routes, extra, change) => {
     expect(said(routes, extra, change)).toContain(says)

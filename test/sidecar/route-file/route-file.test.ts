@@ -78,7 +78,7 @@ routes:
   expect(issues(source)).toEqual([
     '1:13 portcullis must be v1, the version of this format',
     '2:11 resource must be an absolute URI without a fragment',
-    '3:20 issuer must be an https URL (http only on loopback) unless jwks_uri is set: over http, anybody on the way could give keys of their own. Name the public https address of the issuer, or give it TLS in the cluster and trust its authority (SSL_CERT_FILE, or authorities of the chart)',
+    '3:20 issuer must be an https URL (http only on loopback) unless jwks_uri is set: over http, anybody on the way could give answers of their own. Name the public https address of the issuer, or give it TLS in the cluster and trust its authority (SSL_CERT_FILE, or authorities of the chart)',
     '3:56 none is not a supported algorithm; use one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, Ed25519',
     '4:11 upstream must be an http or https URL without a path; the service gets paths below it with upstream: {url: http://127.0.0.1:8080, add_path: /path}',
     '5:38 insecure is allowed only when every address is loopback',

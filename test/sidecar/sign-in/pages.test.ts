@@ -1,5 +1,6 @@
 /** The pages of the sidecar say what is missing and what to do, in the reader's language and the operator's brand, and to programs nothing more than before. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createKeyFetch } from '../../../sidecar/runtime/key-fetch.ts'
 import { createProvider } from '../../../sidecar/sign-in/provider.ts'
 import { LANGUAGES, readerWords } from '../../../sidecar/sign-in/words/words.ts'
 import { field, type RawAnswer } from '../../support/peers/raw-http.ts'
@@ -118,7 +119,7 @@ test.each([
   const issuer = await startIssuer({ audience: 'a' })
   issuer.behave.metadata = { prompt_values_supported: prompts }
   const entry = { issuer: issuer.url, clientId: 'web', clientSecretFile: null, clientKeyFile: null, name: '' } as const
-  const deps = { resource, readSecret: () => '', clock: Date.now }
+  const deps = { fetch: createKeyFetch({}), resource, readSecret: () => '', clock: Date.now }
   const provider = createProvider({ ...entry, label: 'As', scope: 'openid', parameters: { prompt: 'none' } }, deps)
   const secrets = { state: 's', nonce: 'n', verifier: 'v'.repeat(43), redirectUri: 'http://127.0.0.1/' }
   const ask = async (asksWho: boolean): Promise<string | null> =>

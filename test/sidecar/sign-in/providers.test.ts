@@ -2,6 +2,7 @@
 import { exportJWK, generateKeyPair, jwtVerify } from 'jose'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { ProviderEntry } from '../../../sidecar/route-file/sign-in.ts'
+import { createKeyFetch } from '../../../sidecar/runtime/key-fetch.ts'
 import { createProvider } from '../../../sidecar/sign-in/provider.ts'
 import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Behaviour, type ScriptedIssuer, startIssuer } from './scripted-issuer.ts'
@@ -145,7 +146,12 @@ describe('the secret of the client', () => {
       ...{ issuer: issuer.url, clientId: 'web', clientSecretFile: 'web.secret', clientKeyFile: null },
       ...{ name: '', label: 'L', scope: 'openid', parameters: {} },
     }
-    const provider = createProvider(entry, { resource: null, readSecret: () => 's3cret', clock: Date.now })
+    const provider = createProvider(entry, {
+      fetch: createKeyFetch({}),
+      resource: null,
+      readSecret: () => 's3cret',
+      clock: Date.now,
+    })
     await expect(provider.refresh('unknown')).rejects.toMatchObject({ code: 'invalid_grant' })
     expect(issuer.grants.at(-1)?.get('client_secret')).toBe(inForm)
   })
@@ -155,7 +161,9 @@ describe('the secret of the client', () => {
       ...{ issuer: issuer.url, clientId: 'web', clientSecretFile: null, clientKeyFile: 'web.jwk' },
       ...{ name: '', label: 'L', scope: 'openid', parameters: {} },
     }
-    return createProvider(entry, { resource: null, readSecret, clock: Date.now }).refresh('unknown')
+    return createProvider(entry, { fetch: createKeyFetch({}), resource: null, readSecret, clock: Date.now }).refresh(
+      'unknown',
+    )
   }
 
   test.each(['RS256', 'PS256', 'ES256', 'Ed25519'])('is replaced by a signature of its key with %s', async (alg) => {

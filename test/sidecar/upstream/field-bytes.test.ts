@@ -94,3 +94,98 @@ describe.each(NAMES)('a file name in %s', (_encoding, name) => {
     }
   })
 })
+
+const VALUE = `attachment; filename="${Buffer.from('été – 日本.pdf').toString('latin1')}"`
+const DISPOSITION = `Content-Disposition: ${VALUE}`
+/** All of the sidecar's ways to send an answer on. */
+const ROUTES = `GET /plain: public
+GET /cors: {check: public, cors: {origins: ["https://spa.test"], credentials: true}}
+GET /who: {public: with_identity}
+GET /guests: {check: {equals: {client.address: 127.0.0.1}}, guests: true}
+GET /list: {check: signed_in, answer: {each: "$[*]", keep: "viewer doc:{item}"}}
+GET /lines: {check: signed_in, answer: {each: ndjson, keep: "viewer doc:{item.id}"}}
+GET /moved/**: {check: public, upstream: {url: "SERVICE", strip_path: /moved, add_path: /base}}
+GET /socket: {check: public, upgrade: [websocket]}`
+const JSON_TYPE = 'Content-Type: application/json\r\n'
+
+describe('a file name beyond ASCII comes as the service wrote it', () => {
+  beforeAll(() => h.apply(ROUTES.replace('SERVICE', h.upstream.origin.replace('127.0.0.1', 'localhost'))))
+
+  test.each<[string, string, string, (string | false)?]>([
+    [
+      'of a part of a file',
+      'GET /plain',
+      `HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/9\r\n${DISPOSITION}\r\nContent-Length: 2\r\n\r\nok`,
+    ],
+    ['of a file that did not change', 'GET /plain', `HTTP/1.1 304 Not Modified\r\n${DISPOSITION}\r\n\r\n`],
+    ['of an error', 'GET /plain', `HTTP/1.1 404 Not Found\r\n${DISPOSITION}\r\nContent-Length: 2\r\n\r\nno`],
+    [
+      'beside its length in the middle',
+      'GET /plain',
+      `HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n${DISPOSITION}\r\nB: c\r\n\r\nok`,
+    ],
+    [
+      'twice',
+      'GET /plain',
+      `HTTP/1.1 200 OK\r\nContent-Disposition: inline\r\nContent-Length: 2\r\n${DISPOSITION}\r\n\r\nok`,
+    ],
+    [
+      'to a page of another origin',
+      'GET /cors',
+      `HTTP/1.1 200 OK\r\n${DISPOSITION}\r\nContent-Length: 2\r\n\r\nok`,
+      'Origin: https://spa.test',
+    ],
+    ['where guests are told apart', 'GET /who', `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${DISPOSITION}\r\n\r\nok`],
+    [
+      'where guests are asked about',
+      'GET /guests',
+      `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${DISPOSITION}\r\n\r\nok`,
+      false,
+    ],
+    [
+      'of a list whose items are left out',
+      'GET /list',
+      `HTTP/1.1 200 OK\r\n${JSON_TYPE}Content-Length: 5\r\n${DISPOSITION}\r\n\r\n["1"]`,
+    ],
+    [
+      'of lines that are left out',
+      'GET /lines',
+      `HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: 11\r\n${DISPOSITION}\r\n\r\n{"id":"1"}\n`,
+    ],
+    [
+      'of a service below another path',
+      'GET /moved/x',
+      `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${DISPOSITION}\r\n\r\nok`,
+    ],
+    [
+      'of a service that ends the connection',
+      'GET /plain',
+      `HTTP/1.0 200 OK\r\nContent-Length: 2\r\n${DISPOSITION}\r\n\r\nok`,
+    ],
+    [
+      'behind a hint',
+      'GET /plain',
+      `HTTP/1.1 103 Early Hints\r\n${DISPOSITION}\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n${DISPOSITION}\r\n\r\nok`,
+    ],
+    [
+      'where an upgrade is refused',
+      'GET /socket',
+      `HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n${DISPOSITION}\r\n\r\nno`,
+      'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    ],
+  ])('%s', async (_, line, says, more = 'A: b') => {
+    answer = says
+    const token = more === false ? '' : `Authorization: Bearer ${await h.issuer.token()}\r\n`
+    const own = more === false || more.includes('Connection') ? more : `${more}\r\nConnection: close`
+    const text = await send(`${line} HTTP/1.1\r\nHost: app.test\r\n${token}${own || 'Connection: close'}\r\n\r\n`)
+    expect(text).toMatch(/^HTTP\/1\.1 (?:200|206|304|404|103|400) /)
+    expect(text.toLowerCase()).toContain(`\r\n${DISPOSITION}\r\n`.toLowerCase())
+  })
+
+  test('to a client of HTTP/1.0, and beside the cookie of a service', async () => {
+    answer = `HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie: a=\xe9\r\n${DISPOSITION}\r\n\r\nok`
+    const text = await send('GET /plain HTTP/1.0\r\nHost: app.test\r\n\r\n')
+    expect(text).toContain(`\r\n${DISPOSITION}\r\n`)
+    expect(text).toContain('\r\nSet-Cookie: a=\xe9\r\n')
+  })
+})

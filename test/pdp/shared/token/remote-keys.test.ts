@@ -94,7 +94,7 @@ describe('keys over the network', () => {
     [
       'a key URL without TLS',
       () => Response.json({ issuer: ISSUER, jwks_uri: 'http://as.test/jwks' }),
-      'a jwks_uri without TLS',
+      'a jwks_uri without TLS (http://as.test/jwks): set jwks_uri to its https address',
     ],
     [
       'a key URL of another kind',
