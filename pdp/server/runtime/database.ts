@@ -1,5 +1,6 @@
 /** Opens the database for the server, and for the commands `migrate` and `keys rotate`. */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
 import type { Queries } from '../../engine/store/directory.ts'
 import { startEmbeddedPostgres } from '../../engine/store/embedded-postgres/embedded-postgres.ts'
@@ -22,6 +23,8 @@ import { spanError } from '../../shared/process/tracing/tracing.ts'
 import type { PdpConfig } from './config.ts'
 import { watchServers } from './failover.ts'
 import { installSuccessor, loadMasterKeys, makeSuccessor } from './secrets.ts'
+
+const START_WAIT_MS = 5_000
 
 type Database = Awaited<ReturnType<typeof openPostgres>>
 
@@ -52,8 +55,21 @@ export async function openStore(
   const observers = { onStatement: spans && statementSpans(spans), onServer: watchServers({ log, registry }) }
   const opened = await openPostgres({ connectionString, ...placeOf(config) }, observers).catch(explainDatabase)
   shutdown.add('store', () => opened.close())
-  await opened.sql.query('select 1').catch(explainDatabase)
+  await firstAnswer(opened.sql).catch(explainDatabase)
   return opened
+}
+
+/** A question gives up after a second; where everything starts at once, the first connection may need longer. */
+async function firstAnswer(sql: Queries): Promise<void> {
+  for (const endMs = performance.now() + START_WAIT_MS; ; await delay(100)) {
+    try {
+      await sql.query('select 1')
+      return
+    } catch (err) {
+      const isUnreachable = err instanceof PdpError && err.code === 'store_unavailable'
+      if (!isUnreachable || performance.now() >= endMs) throw err
+    }
+  }
 }
 
 const PLACES = `
