@@ -12,7 +12,8 @@ export type Committed = {
   readonly log: JournalId
   readonly revision: number
   readonly writeId: string
-  readonly requestId: string
+  /** Of more than one where entries arrived without a revision. */
+  readonly requestIds: readonly string[]
   readonly changes: readonly Change[]
   /** Order of visibility; revisions of one transaction share it. */
   readonly ticket: number
@@ -47,25 +48,26 @@ export const TRIM = `
     and c.organization_id <> '#tokens'`
 
 export async function readArchive(database: pg.Pool): Promise<readonly Committed[]> {
-  type Row = Omit<Committed, 'changes' | 'requestId' | 'writeId'> & {
+  type Row = Omit<Committed, 'changes' | 'requestIds' | 'writeId'> & {
     write_id: string
-    request_id: string
+    request_ids: string[]
     changes: Change[]
     transaction: string
   }
   // Tickets of one transaction follow each other under the lock; they are made one, since they become visible together.
   const { rows } = await database.query<Row>(`
     select c.log, c.revision::float8 as revision, min(c.ticket) over (partition by c.xmin::text)::float8 as ticket,
-      (extract(epoch from c.at) * 1000)::float8 as "committingMs", e.write_id, e.request_id, e.changes
+      (extract(epoch from c.at) * 1000)::float8 as "committingMs", e.write_id, e.request_ids, e.changes
     from history_commit c join (
-      select log, revision, min(write_id)::text as write_id, min(request_id) as request_id, json_agg(change order by seq) as changes
+      select log, revision, min(write_id)::text as write_id, 
+        array_agg(distinct request_id) as request_ids, json_agg(change order by seq) as changes
       from history_entry group by log, revision) e using (log, revision)
     order by c.ticket`)
-  return rows.map(({ log, revision, write_id, request_id, changes, ticket, committingMs }) => ({
+  return rows.map(({ log, revision, write_id, request_ids, changes, ticket, committingMs }) => ({
     log,
     revision,
     writeId: write_id,
-    requestId: request_id,
+    requestIds: request_ids,
     changes,
     ticket,
     committingMs,

@@ -58,6 +58,7 @@ const FEW_ROWS = 6_000
 const SHEDDING: HistorySetup = { shedMs: 25, focus: 'groups', lateRows: true }
 const CONDITIONS: HistorySetup = { focus: 'conditions' }
 const DELEGATION: HistorySetup = { focus: 'delegation', served: true, trimMs: 40 }
+const REVOCATIONS: HistorySetup = { focus: 'revocations', restMs: 2 }
 const right = (name: string, setup: HistorySetup): HistoryCase => ({ name, edits: [], setup })
 
 export const RIGHT: readonly HistoryCase[] = [
@@ -69,6 +70,8 @@ export const RIGHT: readonly HistoryCase[] = [
   right('PostgreSQL crashing and recovering', { cacheBytesMax: 20_000, trimMs: 50, crashMs: 1_500 }),
   right('a person, an agent and the delegation, rows lost at random', { ...SHEDDING, focus: 'delegation', trimMs: 40 }),
   right('agents with exchanged tokens, their claims and watched questions', DELEGATION),
+  right('revocations that arrive together', REVOCATIONS),
+  right('revocations that arrive together, and tokens that they end', { ...REVOCATIONS, served: true }),
   right('with tokens over HTTP, gRPC and streams, and watched questions', { served: true, trimMs: 40 }),
 ]
 
@@ -189,6 +192,7 @@ export const QUICK_FAULTS: ReadonlySet<string> = new Set([
   'the revision is raised without holding its lock',
   'affectedKeys forgets the groups of a subject',
   'several logs are answered at different moments',
+  'a writer is answered before its entry has a revision',
 ])
 
 export const FAULTS: readonly HistoryCase[] = [
@@ -268,6 +272,38 @@ export const FAULTS: readonly HistoryCase[] = [
         file: 'engine/store/postgres/connection/connection.ts',
         find: "await connection.query('commit')",
         replace: "void connection.query('commit').catch(() => {})",
+      },
+    ],
+  }),
+  planted('a writer is answered before its entry has a revision', {
+    setup: REVOCATIONS,
+    edits: [
+      {
+        file: 'engine/store/postgres/connection/connection.ts',
+        find: 'await Promise.all([...arrived].map(number))',
+        replace: 'void Promise.all([...arrived].map(number)).catch(() => {})',
+      },
+    ],
+  }),
+  planted('an entry that arrives joins the numbering that is under way', {
+    setup: REVOCATIONS,
+    edits: [
+      {
+        file: 'engine/store/arrivals.ts',
+        find: 'await numberArrivals(sql, log)\n        for',
+        replace: `const self = batchers.get(log) as unknown as { flying?: Promise<void> | null }
+        self.flying = numberArrivals(sql, log).finally(() => { self.flying = null })
+        await self.flying
+        for`,
+      },
+      {
+        file: 'engine/store/arrivals.ts',
+        find: 'else batcher.add({ log, resolve, reject })',
+        replace: `else {
+        const { flying } = batcher as unknown as { flying?: Promise<void> | null }
+        if (flying) void flying.then(resolve, reject)
+        else batcher.add({ log, resolve, reject })
+      }`,
       },
     ],
   }),

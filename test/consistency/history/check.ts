@@ -57,8 +57,10 @@ function replayArchive(
     if (revision !== (before?.revision ?? 0) + 1)
       report('write', `${log} ${revision} became visible after ${before?.revision ?? 0}`)
     // A deletion also empties the organization's own log; nobody asked for that by name.
-    const asked = entry.changes.some((c) => c.kind === 'clear') ? entry.changes : requests.get(entry.requestId)?.changes
-    const { state, effective } = replay(before?.state ?? NOTHING, asked ?? entry.changes)
+    const known = entry.requestIds.map((id) => requests.get(id)?.changes)
+    const asked = known.some((all) => all === undefined) ? undefined : known.flatMap((all) => all ?? [])
+    const isCleared = entry.changes.some((c) => c.kind === 'clear')
+    const { state, effective } = replay(before?.state ?? NOTHING, isCleared ? entry.changes : (asked ?? entry.changes))
     if (!isDeepStrictEqual(new Set(effective.map(textOf)), new Set(entry.changes.map(textOf))))
       report('write', `the entries of ${log} ${revision} are not what took effect`)
     done.push({ ...entry, state })
@@ -68,20 +70,23 @@ function replayArchive(
 }
 
 function judgeWrite(write: WriteRecord, logs: Logs, report: (rule: Rule, message: string) => void): void {
-  const { log, outcome, requestId } = write
-  const own = logs.get(log)?.find((r) => r.requestId === requestId)
+  const { log, outcome } = write
+  const own = revisionOf(logs, write)
   if (outcome === null) return
   if (outcome === 'refused') {
     if (own !== undefined) report('write', `${log} ${own.revision} was refused, and yet committed`)
   } else if (outcome.changed) {
-    if (own?.revision !== outcome.revision)
-      report('write', `${log} ${outcome.revision} was acknowledged and is not there`)
+    if (own === undefined || own.revision !== (outcome.revision ?? own.revision))
+      report('write', `${log} ${outcome.revision ?? write.requestId} was acknowledged and is not there`)
   } else {
-    const at = stateOf(logs, log, outcome.revision)
+    const at = stateOf(logs, log, outcome.revision ?? 0)
     if (at === undefined || replay(at, write.changes).effective.length > 0)
       report('write', `a write to ${log} that changes something at ${outcome.revision} was said to change nothing`)
   }
 }
+
+const revisionOf = (logs: Logs, { log, requestId }: WriteRecord): Revision | undefined =>
+  logs.get(log)?.find(({ requestIds }) => requestIds.includes(requestId))
 
 const textOf = (change: Change): string =>
   JSON.stringify(change, (_, value: unknown) =>
@@ -96,9 +101,11 @@ function judgeDecisions(
   report: (rule: Rule, message: string) => void,
 ): void {
   const known: { at: number; ticket: number }[] = []
-  for (const { outcome, endAt, log } of writes) {
+  for (const write of writes) {
+    const { outcome, endAt, log } = write
     if (outcome === null || outcome === 'refused' || outcome.revision === 0) continue
-    known.push({ at: endAt, ticket: logs.get(log)?.[outcome.revision - 1]?.ticket ?? 0 })
+    const own = outcome.revision === null ? revisionOf(logs, write) : logs.get(log)?.[outcome.revision - 1]
+    known.push({ at: endAt, ticket: own?.ticket ?? 0 })
   }
   const judged = decisions.map((decision) => ({ decision, span: spanOf(logs, decision) }))
   for (const { decision, span } of judged) if (span !== null) known.push({ at: decision.endAt, ticket: span.from })

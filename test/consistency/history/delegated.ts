@@ -4,7 +4,7 @@ import { signIn } from '../../support/sign-in.ts'
 import { CLOCK_SLACK_MS, type Logs } from './answers.ts'
 import { AGENT, AUDIENCE, type Question } from './mix.ts'
 import type { Asked, ReaderToken, Violation } from './records.ts'
-import { asClient, mint, type Served } from './served.ts'
+import { asClient, mint, patiently, type Served } from './served.ts'
 import { Truth } from './standing.ts'
 
 /** A token that was exchanged, and whether its claims have the permission. */
@@ -36,7 +36,7 @@ export async function createDelegatedTokens({ issuer, adminSecret }: Served): Pr
   const admin = await mint(issuer, { id: 'admin', secret: adminSecret, scope })
   const put = async (path: string, body: object): Promise<void> => {
     const headers = { authorization: `Bearer ${admin.value}`, 'content-type': 'application/json' }
-    const response = await fetch(issuer + path, { method: 'PUT', headers, body: JSON.stringify(body) })
+    const response = await patiently(() => fetch(issuer + path, { method: 'PUT', headers, body: JSON.stringify(body) }))
     if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`)
   }
   const redirectUri = 'http://127.0.0.1:9/callback'

@@ -23,7 +23,8 @@ export type Question = {
   readonly contextual?: readonly Tuple[] | undefined
 }
 /** What a run asks and writes mostly about, where the general mix comes by it too rarely. */
-export type Focus = 'groups' | 'tree' | 'gates' | 'expiry' | 'memberships' | 'grants' | 'conditions' | 'delegation'
+type Answered = 'groups' | 'tree' | 'gates' | 'expiry' | 'memberships' | 'grants' | 'delegation'
+export type Focus = Answered | 'conditions' | 'revocations'
 
 export const ORGANIZATIONS = ['o0', 'o1', 'p'] as const
 export const USERS = ['u0', 'u1', 'u2'] as const
@@ -187,7 +188,10 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     log: visitors.length > 0 ? pick(visitors) : 'o0',
     changes: [pick([put('thing:0#r@user:u0'), member('u0', 'member'), gate('feature.a', true)])],
   })
-  const token = (): Write => ({ log: TOKENS, changes: [{ kind: 'token', by: 'jti', id: `j${tokensCount++}` }] })
+  const token = (): Write => ({
+    log: TOKENS,
+    changes: [{ kind: 'token', by: pick(['jti', 'grant', 'session']), id: `j${tokensCount++}` }],
+  })
 
   /** One of the three, or one goes as another comes. */
   const delegated = (): readonly Change[] => {
@@ -218,6 +222,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
       ],
     }),
     memberships: () => ({ ...membership(), log: 'o0' }),
+    revocations: token,
     grants: roleGrant,
     delegation: () => (random() < 0.2 ? roleGrant() : { log: 'o0', changes: delegated() }),
     conditions: () => {
@@ -249,9 +254,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     return tuples()
   }
 
-  const focusedQuestion = (
-    on: Exclude<Focus, 'conditions'>,
-  ): { organization: string; subject: string; checks: readonly Check[] } => {
+  const focusedQuestion = (on: Answered): { organization: string; subject: string; checks: readonly Check[] } => {
     const checks = {
       groups: { relation: 'r', resource: 'thing:0' },
       delegation: { relation: 'r', resource: 'thing:0' },
@@ -284,7 +287,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
       const { relation, resource, ...asked } = conditionalQuestion(pick)
       return { ...asked, permissions: [{ relation, resource }], entitlements: [] }
     }
-    const asked = focused === null ? null : focusedQuestion(focused)
+    const asked = focused === null || focused === 'revocations' ? null : focusedQuestion(focused)
     const visited = visitors.length > 0 && random() < 0.06
     const id = asked?.organization ?? (visited ? pick(visitors) : pick(ORGANIZATIONS))
     const count = random() < 0.75 ? 1 : 3

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
 import pg from 'pg'
 import type { PdpOptions } from '../../../pdp/engine/decision-point/options.ts'
 import type { Store } from '../../../pdp/engine/store/contract.ts'
@@ -40,11 +41,13 @@ type Running = {
   readonly sql: Sql
   readonly pdp: Pdp
   readonly appendJournal: typeof import('../../../pdp/engine/store/postgres/journal.ts').appendJournal
+  readonly appendArrivals: typeof import('../../../pdp/engine/store/arrivals.ts').appendArrivals
   readonly opened: Opened
   close(): Promise<void>
 }
 
 const SHARE_SHED = 0.3
+const ARRIVE_SHARE = 0.8
 const NEVER_MS = 2 ** 31 - 1
 
 let chaosMs = 0
@@ -98,6 +101,8 @@ async function open(from: NodeCase): Promise<Running> {
   const { appendJournal } = await load<typeof import('../../../pdp/engine/store/postgres/journal.ts')>(
     'engine/store/postgres/journal.ts',
   )
+  const { appendArrivals } =
+    await load<typeof import('../../../pdp/engine/store/arrivals.ts')>('engine/store/arrivals.ts')
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {
@@ -119,6 +124,7 @@ async function open(from: NodeCase): Promise<Running> {
     sql: database.sql,
     pdp,
     appendJournal,
+    appendArrivals,
     opened: {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       served: served === null ? null : { http: served.httpUrl, grpc: served.grpcAddress },
@@ -172,6 +178,11 @@ async function answer(path: string, body: unknown): Promise<unknown> {
       const { position, changed } = await node.store.write(log, changes, { context })
       return { revision: position.revision, changed }
     }
+    // As PDPs of this version write to such a log, and now and then as those before did, beside them.
+    if (Math.random() < ARRIVE_SHARE) {
+      await node.sql.transaction((sql) => node.appendArrivals(sql, log, changes, context))
+      return { revision: null, changed: true }
+    }
     const revision = await node.sql.transaction((sql) => node.appendJournal(sql, log, changes, context))
     return { revision, changed: true }
   }
@@ -215,7 +226,7 @@ process.on('message', async (message: NodeCase | 'close') => {
       process.send?.({ opened: running.opened })
     }
   } catch (err) {
-    process.send?.({ failed: String(err instanceof Error ? err.stack : err) })
+    process.send?.({ failed: inspect(err) })
   }
 })
 process.on('disconnect', () => process.exit(0))

@@ -8,9 +8,7 @@ import { grpcClient, Unavailable } from './grpc.ts'
 import type { Question } from './mix.ts'
 import type { NodeCase, NodeWrite, Opened } from './node.ts'
 import type { Audit } from './node-audit.ts'
-import type { Answered, DecisionRecord } from './records.ts'
-
-export type Written = { readonly revision: number; readonly changed: boolean } | 'refused'
+import type { Answered, DecisionRecord, Written } from './records.ts'
 
 export type OpenNode = {
   readonly served: Opened['served']
@@ -37,8 +35,15 @@ export async function startNode(): Promise<Node> {
   await nextMessage(child)
   return {
     async open(options) {
-      child.send(options)
-      const { opened } = await nextMessage(child)
+      const once = async (): Promise<Message> => {
+        child.send(options)
+        return nextMessage(child)
+      }
+      // At its start the whole process gives a busy machine less time than a run does.
+      const { opened } = await once().catch((err: unknown) => {
+        if (!String(err).includes('store_unavailable')) throw err
+        return once()
+      })
       if (opened === undefined) throw new Error('the node did not open')
       return connect(opened, async () => {
         child.send('close')

@@ -20,12 +20,14 @@ export type DecisionRecord = Asked & {
   readonly validUntilMs: number | null | undefined
   readonly from: string
 }
+/** `revision` null: its entry arrived without one, and had one before the answer. */
+export type Written = { readonly revision: number | null; readonly changed: boolean } | 'refused'
 /** `outcome` null: the answer was lost, so that only the archive knows whether it was committed. */
 export type WriteRecord = Asked & {
   readonly log: JournalId
   readonly changes: readonly Change[]
   readonly requestId: string
-  readonly outcome: { readonly revision: number; readonly changed: boolean } | 'refused' | null
+  readonly outcome: Written | null
 }
 export type Rule = 'write' | 'vector' | 'stale' | 'future' | 'answer' | 'validity' | 'late' | 'table' | 'cache'
 export type Violation = { readonly rule: Rule; readonly message: string }

@@ -29,7 +29,9 @@ export async function createReaderTokens(
   const admin = await mint(origin, { id: 'admin', secret: adminSecret, scope })
   const put = async (path: string, body: object): Promise<void> => {
     const headers = { authorization: `Bearer ${admin.value}`, 'content-type': 'application/json' }
-    const response = await fetch(`${origin}${path}`, { method: 'PUT', headers, body: JSON.stringify(body) })
+    const response = await patiently(() =>
+      fetch(`${origin}${path}`, { method: 'PUT', headers, body: JSON.stringify(body) }),
+    )
     if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`)
   }
   for (const id of world.USERS) await put(`/v1/users/${id}`, {})
@@ -81,20 +83,25 @@ export async function mint(origin: string, client: Client): Promise<ReaderToken>
   return { value: body.access_token, revokingAt: null, revokedAt: null }
 }
 
-/** A busy machine makes the issuer answer that it has no time: that is no fault of what is proven here. */
-export async function asClient(
+export const asClient = (
   origin: string,
   { client, path, form }: { client: Client; path: string; form: Record<string, string> },
-): Promise<Response> {
-  for (let tries = 1; ; tries++) {
-    const response = await fetch(`${origin}${path}`, {
+): Promise<Response> =>
+  patiently(() =>
+    fetch(`${origin}${path}`, {
       method: 'POST',
       headers: {
         authorization: `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString('base64')}`,
         'content-type': 'application/x-www-form-urlencoded',
       },
       body: new URLSearchParams(form),
-    })
+    }),
+  )
+
+/** A busy machine makes the issuer answer that it has no time: that is no fault of what is proven here. */
+export async function patiently(send: () => Promise<Response>): Promise<Response> {
+  for (let tries = 1; ; tries++) {
+    const response = await send()
     if (response.status !== 503 || tries === BUSY_TRIES_MAX) return response
     await response.body?.cancel()
     await delay(BUSY_WAIT_MS)
