@@ -1,5 +1,5 @@
 /** The values that replicas share about sessions, in Redis. */
-import { openRedis } from '../../pdp/shared/token/redis.ts'
+import { openRedis, valuesOf } from '../../pdp/shared/token/redis.ts'
 import type { SignInMemory } from './memory.ts'
 
 /** Without a reply within this time a session cannot be read, and the request is 503. */
@@ -15,7 +15,7 @@ export async function redisMemory(options: {
   const whole = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs))
   return {
     isShared: true,
-    get: (keys) => redis.mget(...keys),
+    get: (keys) => valuesOf(redis, keys),
     async put(key, value, ttlMs) {
       await redis.set(key, value, 'PX', whole(ttlMs))
     },

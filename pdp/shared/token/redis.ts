@@ -1,5 +1,5 @@
 /** Connections to Redis: a silent one is closed and opened again. */
-import type { Redis, RedisOptions } from 'ioredis'
+import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../base/error-message.ts'
 
 /** A connection without a reply for this time is dead: a network that drops packets does not close connections. */
@@ -18,6 +18,15 @@ const OPTIONS = {
   reconnectOnError: (error: Error) => /\b(READONLY|LOADING|MASTERDOWN)\b/.test(error.message),
 } as const satisfies RedisOptions
 
+const CLUSTER_OPTIONS = {
+  clusterRetryStrategy: OPTIONS.retryStrategy,
+  slotsRefreshTimeout: SILENT_MS,
+  retryDelayOnFailover: 0, // that is, never again
+  maxRedirections: 3,
+  // A name stays one: certificates are for names, and its address may change.
+  dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name),
+}
+
 /**
  * `url` is that of REDIS_URL. Connects in the background, and again whenever the connection ends. `onError` gets the message of
  * each failure alone, because the errors of the library hold the command that failed, and so the password.
@@ -25,15 +34,42 @@ const OPTIONS = {
 export async function openRedis(
   { url, onError }: { readonly url: string; readonly onError: (error: Error) => void },
   options: { readonly commandTimeout?: number; readonly keyPrefix?: string; readonly enableOfflineQueue?: boolean },
-): Promise<Redis> {
+): Promise<Redis | Cluster> {
   // Imported only when used: it takes memory, and decisions are slower in a process that has loaded it.
-  const { Redis } = await import('ioredis')
+  const { Cluster, Redis } = await import('ioredis')
   const place = placeOf(url)
-  const all = { ...OPTIONS, ...options }
-  const redis = typeof place === 'string' ? new Redis(place, all) : new Redis({ ...all, ...place })
-  redis.on('error', (error) => onError(withoutCommand(error)))
+  const { keyPrefix = '', ...others } = options
+  const all = { ...OPTIONS, ...others }
+  const redis =
+    typeof place === 'string'
+      ? new Redis(place, { ...all, keyPrefix })
+      : 'nodes' in place
+        ? impatient(
+            new Cluster([...place.nodes], {
+              ...CLUSTER_OPTIONS,
+              ...{ keyPrefix, redisOptions: { ...all, ...place.redisOptions } },
+            }),
+          )
+        : new Redis({ ...all, ...place, keyPrefix })
+  for (const event of ['error', 'node error']) redis.on(event, (error: unknown) => onError(withoutCommand(error)))
   return redis
 }
+
+/** Commands that wait for the cluster to be whole have no time limit, so they are refused. */
+function impatient(cluster: Cluster): Cluster {
+  const send = cluster.sendCommand.bind(cluster)
+  cluster.sendCommand = (command, stream, node) => {
+    // With `cluster` the library asks whether it is whole.
+    if (cluster.status === 'ready' || command.name === 'cluster') return send(command, stream, node)
+    command.reject(new Error('the Redis Cluster cannot be reached'))
+    return command.promise
+  }
+  return cluster
+}
+
+/** The value of each key. In a cluster each may be on a node of its own. */
+export const valuesOf = (redis: Redis | Cluster, keys: readonly string[]): Promise<readonly (string | null)[]> =>
+  redis.isCluster ? Promise.all(keys.map((key) => redis.get(key))) : redis.mget(...keys)
 
 /** The error with its message alone. Servers that do not know a command repeat its arguments there. */
 export function withoutCommand(error: unknown): Error {
@@ -42,6 +78,7 @@ export function withoutCommand(error: unknown): Error {
 }
 
 const SENTINEL_PORT = 26_379
+const CLUSTER_PORT = 6_379
 
 /** The text itself. Throws Error, whose message continues the setting's name and repeats nothing of it. */
 export function asRedisUrl(text: string): string {
@@ -49,34 +86,46 @@ export function asRedisUrl(text: string): string {
   return text
 }
 
+type Place = string | Omit<RedisOptions, 'replyMapping'> | Nodes
+type Nodes = { readonly nodes: readonly ClusterNode[]; readonly redisOptions: Omit<RedisOptions, 'replyMapping'> }
+
 /**
- * Where a Redis is: its URL, or by `redis+sentinel://user:password@host:26379,host/name/0` what asks these Sentinels for the
- * primary of that name.
+ * Where a Redis is: its URL; `redis+sentinel://user:password@host:26379,host/name/0`, Sentinels that are asked for the primary of
+ * that name; or `redis+cluster://user:password@host:6379,host`, nodes that are asked for the others.
  */
-function placeOf(text: string): string | Omit<RedisOptions, 'replyMapping'> {
-  const [, scheme, account = '', hosts = '', path = ''] =
-    /^(rediss?\+sentinel):\/\/([^@/]*@)?([^/@?#]+)\/([^?#]+)$/.exec(text) ?? []
-  if (scheme === undefined) {
+function placeOf(text: string): Place {
+  const [, scheme = '', kind, account = '', hosts = '', path = ''] =
+    /^(rediss?)\+(sentinel|cluster):\/\/([^@/]*@)?([^/@?#]+)(?:\/([^?#]*))?$/.exec(text) ?? []
+  if (kind === undefined) {
     const url = URL.parse(text)
     if ((url?.protocol === 'redis:' || url?.protocol === 'rediss:') && url.hostname !== '') return text
     throw new Error(
-      'must be a URL such as rediss://user:password@host:6379 or redis+sentinel://user:password@host:26379,host:26379/name',
+      'must be a URL such as rediss://user:password@host:6379, redis+sentinel://user:password@host:26379,host:26379/name or redis+cluster://user:password@host:6379,host:6379',
     )
   }
   const urls = hosts.split(',').map((host) => URL.parse(`redis://${account}${host}`))
-  const [name, db, ...more] = path.split('/')
-  const sentinels = urls.flatMap((url) =>
+  const port = kind === 'cluster' ? CLUSTER_PORT : SENTINEL_PORT
+  const nodes = urls.flatMap((url) =>
     url === null || url.hostname === ''
       ? []
-      : [{ host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || SENTINEL_PORT) }],
+      : [{ host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || port) }],
   )
-  if (sentinels.length < urls.length || !name || more.length > 0 || !/^\d{0,3}$/.test(db ?? ''))
-    throw new Error('must name Sentinels and a primary as redis+sentinel://user:password@host:26379,host:26379/name')
   const { username = '', password = '' } = urls[0] ?? {}
-  return {
-    ...{ sentinels, name: decodeURIComponent(name), db: Number(db ?? 0), failoverDetector: true },
+  const redisOptions = {
     ...(username === '' ? {} : { username: decodeURIComponent(username) }),
     ...(password === '' ? {} : { password: decodeURIComponent(password) }),
-    ...(scheme.startsWith('rediss') ? { tls: {}, enableTLSForSentinelMode: true } : {}),
+    ...(scheme === 'rediss' ? { tls: {} } : {}),
+  }
+  if (kind === 'cluster') {
+    if (nodes.length === urls.length && path === '') return { nodes, redisOptions }
+    throw new Error('must name nodes of the cluster as redis+cluster://user:password@host:6379,host:6379')
+  }
+  const [name, db, ...more] = path.split('/')
+  if (nodes.length < urls.length || !name || more.length > 0 || !/^\d{0,3}$/.test(db ?? ''))
+    throw new Error('must name Sentinels and a primary as redis+sentinel://user:password@host:26379,host:26379/name')
+  return {
+    ...{ sentinels: nodes, name: decodeURIComponent(name), db: Number(db ?? 0), failoverDetector: true },
+    ...redisOptions,
+    ...(scheme === 'rediss' ? { enableTLSForSentinelMode: true } : {}),
   }
 }

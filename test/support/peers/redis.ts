@@ -32,6 +32,37 @@ export async function startSentinel(name: string, primaryPort: number): Promise<
   return start(port, () => [file, '--sentinel'])
 }
 
+const SLOTS = 16_384
+/** Far from the last port, of which its nodes take those 10,000 above. */
+const BUS_OFFSET = 10_000
+
+/** Three primaries, each with a third of the slots, and a replica of the first as the last. */
+export async function startRedisCluster(): Promise<readonly TestRedis[]> {
+  const nodes: TestRedis[] = []
+  while (nodes.length < 4) {
+    const port = await freePort()
+    if (port + BUS_OFFSET > 65_535) continue
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-redis-'))
+    const own = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder]
+    nodes.push(await start(port, () => [...own, '--cluster-enabled', 'yes', '--cluster-node-timeout', '1000']))
+  }
+  const [first, , , replica] = nodes
+  if (first === undefined || replica === undefined) throw new TypeError('a cluster needs nodes')
+  for (const [i, node] of nodes.slice(0, 3).entries()) {
+    const [from, to] = [i, i + 1].map((third) => Math.ceil((third * SLOTS) / 3))
+    await node.command('cluster', 'addslotsrange', `${from}`, `${(to ?? 0) - 1}`)
+  }
+  for (const node of nodes) await node.command('cluster', 'meet', '127.0.0.1', new URL(first.url).port)
+  const id = await first.command('cluster', 'myid')
+  const until = async (node: TestRedis, words: readonly string[], found: RegExp): Promise<void> => {
+    while (!found.test(await node.command(...words).catch(String))) await new Promise((done) => setTimeout(done, 100))
+  }
+  await until(replica, ['cluster', 'replicate', id], /^OK/)
+  for (const node of nodes) await until(node, ['cluster', 'info'], /cluster_state:ok[\s\S]*cluster_known_nodes:4/)
+  await until(replica, ['role'], /connected/)
+  return nodes
+}
+
 async function start(port: number, args: () => readonly string[]): Promise<TestRedis> {
   let child = await launch(args())
   return {
@@ -48,6 +79,7 @@ async function start(port: number, args: () => readonly string[]): Promise<TestR
     url: `redis://127.0.0.1:${port}`,
     kill: () =>
       new Promise((resolve) => {
+        if (child.signalCode !== null) resolve()
         child.once('exit', () => resolve())
         child.kill('SIGKILL')
       }),

@@ -1,7 +1,7 @@
 /** Shares entitlement values through Redis. Each value is authenticated, so Redis can only lose values, not forge them. */
 import { createCircuit } from '../../../shared/base/circuit-breaker.ts'
 import { deriveKey } from '../../../shared/base/encryption.ts'
-import { openRedis, withoutCommand } from '../../../shared/token/redis.ts'
+import { openRedis, valuesOf, withoutCommand } from '../../../shared/token/redis.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
 
 /** The longest that a question waits for Redis. */
@@ -33,7 +33,7 @@ export async function redisSharedCache(options: {
 }): Promise<SharedCache> {
   const { clock = () => performance.now(), deadlineMs = REDIS_DEADLINE_MS } = options
   const secret = deriveKey(options.masterKey, 'shared entitlements')
-  const redis = await openRedis(options, { enableOfflineQueue: false })
+  const redis = await openRedis(options, { enableOfflineQueue: false, keyPrefix: PREFIX })
   const circuit = createCircuit({ failuresMax: 1, restMs: REST_MS, restMsMax: REST_MS, clock })
 
   /** Undefined when there was no answer in time. */
@@ -66,7 +66,7 @@ export async function redisSharedCache(options: {
       const values = new Map<string, StatedValue>()
       if (keys.length === 0) return values
       const names = keys.map((key) => slotName(slot, key))
-      const found = await attempt(() => redis.mget(names.map((name) => PREFIX + name)))
+      const found = await attempt(() => valuesOf(redis, names))
       for (const [i, key] of keys.entries()) {
         const sealed = found?.[i]
         if (typeof sealed !== 'string' || sealed.length > SEALED_CHARACTERS_MAX) continue
@@ -76,13 +76,14 @@ export async function redisSharedCache(options: {
       return values
     },
     async write(slot, values, keptMs) {
-      const pipeline = redis.pipeline()
-      for (const [key, value] of values) {
+      const set = ([key, value]: readonly [string, StatedValue]): Promise<unknown> => {
         const name = slotName(slot, key)
         const sealed = sealValue(secret, name, value)
-        if (sealed.length <= SEALED_CHARACTERS_MAX) pipeline.set(PREFIX + name, sealed, 'PX', Math.ceil(keptMs))
+        return sealed.length > SEALED_CHARACTERS_MAX
+          ? Promise.resolve()
+          : redis.set(name, sealed, 'PX', Math.ceil(keptMs))
       }
-      if (pipeline.length > 0) await attempt(() => pipeline.exec())
+      if (values.size > 0) await attempt(() => Promise.all([...values].map(set)))
     },
     close: () => redis.disconnect(),
   }

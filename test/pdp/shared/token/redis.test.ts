@@ -4,7 +4,7 @@ import { redisSharedCache } from '../../../../pdp/engine/store/entitlements/redi
 import { asRedisUrl, withoutCommand } from '../../../../pdp/shared/token/redis.ts'
 import { redisReplayMemory } from '../../../../pdp/shared/token/replay-redis.ts'
 import { redisMemory } from '../../../../sidecar/sign-in/memory-redis.ts'
-import { hasRedis, startRedis, startSentinel, type TestRedis } from '../../../support/peers/redis.ts'
+import { hasRedis, startRedis, startRedisCluster, startSentinel, type TestRedis } from '../../../support/peers/redis.ts'
 import { openAddress } from '../../../support/postgres-pair.ts'
 
 const PASSWORD = 'a-password-that-no-log-has'
@@ -42,7 +42,16 @@ test('a server that does not know AUTH, and repeats the password, is told withou
 
 const portOf = (redis: TestRedis): number => Number(new URL(redis.url).port)
 let proofs = 0
-const proof = () => ({ jkt: 'key', jti: `proof-${++proofs}`, htm: 'GET', htu: 'https://a', iat: 0 })
+const proof = (jkt = 'key') => ({ jkt, jti: `proof-${++proofs}`, htm: 'GET', htu: 'https://a', iat: 0 })
+
+type Memory = Awaited<ReturnType<typeof redisReplayMemory>>
+const isRemembered = async (memory: Memory | undefined, one = proof()): Promise<boolean | string> => {
+  try {
+    return (await memory?.remember(one, Date.now() + 60_000)) ?? 'no memory'
+  } catch (err) {
+    return String(err)
+  }
+}
 
 describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-sentinel)', () => {
   let servers: readonly [TestRedis, TestRedis]
@@ -51,13 +60,6 @@ describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-s
     await servers[1].command('replicaof', '127.0.0.1', String(portOf(servers[0])))
   })
   afterAll(() => Promise.all(servers.map((server) => server.kill())))
-  const isRemembered = async (memory: Awaited<ReturnType<typeof redisReplayMemory>>): Promise<boolean | string> => {
-    try {
-      return await memory.remember(proof(), Date.now() + 60_000)
-    } catch (err) {
-      return String(err)
-    }
-  }
 
   test('ends connections to a primary that became a replica', async () => {
     const [former, next] = servers
@@ -92,12 +94,81 @@ describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-s
   }, 60_000)
 })
 
+describe.skipIf(!hasRedis())('a Redis Cluster (Debian: redis-server)', () => {
+  let nodes: readonly TestRedis[]
+  const url = () => `redis+cluster://${nodes.map((node) => `127.0.0.1:${portOf(node)}`).join(',')}`
+  const errors: Error[] = []
+  const onError = (error: Error): void => void errors.push(error)
+  beforeAll(async () => {
+    nodes = await startRedisCluster()
+  }, 60_000)
+  afterAll(() => Promise.all(nodes.map((node) => node.kill())))
+  const keys = Array.from({ length: 32 }, (_, n) => `key-${n}`)
+
+  test('remembers proofs of keys that are on several nodes, for all processes', async () => {
+    const memories = await Promise.all([1, 2].map(() => redisReplayMemory({ url: url(), clock: Date.now, onError })))
+    const proofs = keys.map((key) => proof(key))
+    for (const [at, memory] of memories.entries()) {
+      await expect.poll(() => isRemembered(memory)).toBe(true)
+      expect(await Promise.all(proofs.map((one) => isRemembered(memory, one)))).toEqual(proofs.map(() => at === 0))
+    }
+    for (const memory of memories) memory.close()
+  })
+
+  test('keeps sessions and entitlements whose keys are on several nodes', async () => {
+    const sessions = await redisMemory({ url: url(), onError })
+    await expect.poll(() => sessions.put('first', 'a', 60_000).then(() => 'kept', String)).toBe('kept')
+    await Promise.all(keys.map((key) => sessions.put(key, `${key} kept`, 60_000)))
+    expect(await sessions.get([...keys, 'unknown'])).toEqual([...keys.map((key) => `${key} kept`), null])
+    expect(await Promise.all([sessions.claim('once', 60_000), sessions.claim('once', 60_000)])).toEqual([true, false])
+    sessions.close()
+    const cache = await redisSharedCache({ url: url(), masterKey: Buffer.alloc(32, 1), onError, deadlineMs: 1_000 })
+    const slot = { source: 'database', organization: 'acme', version: 1, writeId: '7' }
+    const values = new Map(keys.map((key) => [key, { state: 'a', entitlement: null }]))
+    await expect
+      .poll(async () => {
+        await cache.write(slot, values, 60_000)
+        return (await cache.read(slot, keys)).size
+      })
+      .toBe(keys.length)
+    cache.close()
+  })
+
+  test('is told that it refuses the password, without the password', async () => {
+    errors.length = 0
+    const memory = await redisReplayMemory({
+      url: url().replace('//', `//nobody:${PASSWORD}@`),
+      clock: Date.now,
+      onError,
+    })
+    await expect.poll(() => errors.map(({ message }) => message).join()).toMatch(/password|AUTH/)
+    await expect(memory.remember(proof(), Date.now() + 60_000)).rejects.toThrow()
+    expect(JSON.stringify(errors.map((error) => [error, error.message, error.stack]))).not.toContain(PASSWORD)
+    memory.close()
+  })
+
+  test('refuses proofs of keys whose node is gone, serves the others, and follows the replica that takes over', async () => {
+    const memory = await redisReplayMemory({ url: url(), clock: Date.now, onError })
+    const ask = (key: string) => isRemembered(memory, proof(key))
+    await expect.poll(() => Promise.all(keys.map(ask))).toEqual(keys.map(() => true))
+    await nodes[0]?.kill()
+    const during = await Promise.all(keys.map(ask))
+    expect(during.filter((answer) => answer === true).length).toBeGreaterThan(0)
+    expect(during.filter((answer) => answer !== true).length).toBeGreaterThan(0)
+    expect(during).not.toContain(false)
+    await expect.poll(() => Promise.all(keys.map(ask)), { timeout: 30_000 }).toEqual(keys.map(() => true))
+    memory.close()
+  }, 60_000)
+})
+
 describe('the URL of a Redis', () => {
   test.each([
     'redis://localhost',
     'rediss://user:word@cache:6379/1',
     'redis+sentinel://a:26379,b/proofs',
     'rediss+sentinel://user:w%40rd@a:1,[::1]:2,c/proofs/3',
+    'redis+cluster://a',
+    'rediss+cluster://user:w%40rd@a:1,[::1]:2,c',
   ])('may be %s', (text) => {
     expect(asRedisUrl(text)).toBe(text)
   })
@@ -108,6 +179,11 @@ describe('the URL of a Redis', () => {
     ...[
       'redis+sentinel://a b/x',
       'redis+cluster://a/x',
+      'redis+cluster://a,/',
+      'redis+cluster://',
+      'redis+cluster://a:99999',
+      'redis+cluster://a?secret=1',
+      'redis+cluster+x://a',
       'redis+sentinel://a/x?secret=1',
       'redis+sentinel://u:secret@/x',
     ],
