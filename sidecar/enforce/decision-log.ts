@@ -4,7 +4,7 @@ import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import { firstValue } from '../http/fields.ts'
-import type { PathsInLog, SubjectsInJournal } from '../route-file/route-file.ts'
+import type { PathsInLog, SubjectsInLog } from '../route-file/route-file.ts'
 import { describeQuestions } from '../routes/checks.ts'
 import type { Asked, Denial } from './denial.ts'
 import { denialStatus } from './denial-response.ts'
@@ -67,7 +67,7 @@ export function decisionLine(
     traceId,
     subjects,
     paths,
-  }: { readonly traceId: string | null; readonly subjects: SubjectsInJournal; readonly paths: PathsInLog },
+  }: { readonly traceId: string | null; readonly subjects: SubjectsInLog; readonly paths: PathsInLog },
 ): DecisionLine {
   const { method, version, raw } = request.client
   const denial = outcome.kind === 'denial' ? outcome : outcome.kind === 'permit' ? outcome.shadowed : null
@@ -158,7 +158,7 @@ function decisionOf(outcome: Outcome): DecisionLine['decision'] {
   return outcome.shadowed === null ? 'allow' : 'shadow'
 }
 
-function subjectIn(subject: string | null, how: SubjectsInJournal): string | null {
+function subjectIn(subject: string | null, how: SubjectsInLog): string | null {
   if (subject === null || how === 'omitted') return null
   return how === 'plain' ? subject : hash('sha256', subject, 'base64url').slice(0, HASH_CHARS)
 }

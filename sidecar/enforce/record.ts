@@ -5,7 +5,7 @@ import type { Span } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import { firstValue } from '../http/fields.ts'
-import type { PathsInLog, SubjectsInJournal } from '../route-file/route-file.ts'
+import type { PathsInLog, SubjectsInLog } from '../route-file/route-file.ts'
 import { type DecisionLine, decisionLine } from './decision-log.ts'
 import type { Outcome } from './enforce.ts'
 
@@ -22,7 +22,7 @@ export type RecordDeps = {
   readonly metrics: { decided(route: string, line: DecisionLine): void }
   /** Never throws. */
   readonly log: { info(line: object): void; error(line: object): void }
-  readonly subjectsInJournal: SubjectsInJournal
+  readonly subjectsInLog: SubjectsInLog
   readonly pathsInLog: PathsInLog
   /** Whether the line of an allowed request is written. */
   readonly logsAllowed: () => boolean
@@ -43,12 +43,12 @@ export function record(
     /** Null: nobody collects spans. */
     readonly span: Span | null
   },
-  { metrics, log, subjectsInJournal, pathsInLog, logsAllowed }: RecordDeps,
+  { metrics, log, subjectsInLog, pathsInLog, logsAllowed }: RecordDeps,
 ): (end: AnswerEnd) => void {
   const { client, span } = about
   const traceparent = span === null ? firstValue(client.raw, 'traceparent') : span.traceparent
   const traceId = TRACEPARENT.exec(traceparent ?? '')?.[1] ?? null
-  const line = decisionLine(outcome, about, { traceId, subjects: subjectsInJournal, paths: pathsInLog })
+  const line = decisionLine(outcome, about, { traceId, subjects: subjectsInLog, paths: pathsInLog })
   metrics.decided(line.route ?? '', line)
   if (span !== null) noteDecision(span, line)
   let isWritten = line.decision === 'allow' && !logsAllowed()

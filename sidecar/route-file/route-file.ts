@@ -39,7 +39,7 @@ import { createUpstreamReader, readUpstream } from './words/upstream.ts'
 import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 
 export type PathsInLog = (typeof PATHS_IN_LOG)[number]
-export type SubjectsInJournal = (typeof SUBJECTS_IN_LOG)[number]
+export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
   /** The resource that clients ask for: the first of `resources`. */
   readonly resource: string
@@ -62,7 +62,7 @@ export type RouteFile = {
   /** DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
-  readonly subjectsInJournal: SubjectsInJournal
+  readonly subjectsInLog: SubjectsInLog
   /** How much of a path the decision log has. */
   readonly pathsInLog: PathsInLog
   /** One of this many allowed requests is logged. */
@@ -346,13 +346,13 @@ function readDpop(reader: YamlReader, node: Node | null): boolean {
 function readJournal(
   reader: YamlReader,
   node: Node | null,
-): Pick<RouteFile, 'subjectsInJournal' | 'pathsInLog' | 'allowedOneIn'> {
+): Pick<RouteFile, 'subjectsInLog' | 'pathsInLog' | 'allowedOneIn'> {
   const members = node === null ? null : reader.members(node, 'log', LOG)
   const subject = members?.subject ?? null
   const path = members?.path ?? null
   const oneIn = members?.allowed_one_in ?? null
   return {
-    subjectsInJournal: subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted'),
+    subjectsInLog: subject === null ? 'plain' : (reader.choice(subject, 'subject', SUBJECTS_IN_LOG) ?? 'omitted'),
     pathsInLog: path === null ? 'without_query' : (reader.choice(path, 'path', PATHS_IN_LOG) ?? 'omitted'),
     allowedOneIn: oneIn === null ? 1 : (reader.count(oneIn, 'allowed_one_in', ALLOWED_ONE_IN) ?? 1),
   }

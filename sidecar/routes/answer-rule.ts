@@ -6,9 +6,9 @@ export type AnswerRule = {
   readonly each: Each
   /** The check for each item; it may read `{item.id}`. */
   readonly keep: Check
-  /** Members of the document that tell of the items that are left out, each as names from the outermost. */
+  /** Members of the document that count or name the items left out, each as names from the outermost; they are removed. */
   readonly forget: readonly (readonly string[])[]
-  /** The answer says how many items were left out, which tells what its reader may not see. */
+  /** True: the answer says how many items were left out. This tells its reader that there is something to hide. */
   readonly tellsRemoved: boolean
 }
 /** `document`: JSON with one list, at a path of member names. `lines`: NDJSON. `events`: a stream of server-sent events. */
@@ -19,7 +19,7 @@ export type Each =
 const NAME = /^[A-Za-z0-9_-]{1,128}$/
 const DEPTH_MAX = 8
 
-/** `$.items[*]`, `ndjson` or `sse`; null: it is none of them. The path is that of RFC 9535, with names alone. */
+/** The parsed form of `$.items[*]`, `ndjson` or `sse`; null for any other text. The path has the syntax of RFC 9535, with names alone. */
 export function parseEach(text: string): Each | null {
   if (text === 'ndjson') return { kind: 'lines' }
   if (text === 'sse') return { kind: 'events' }
@@ -27,13 +27,13 @@ export function parseEach(text: string): Each | null {
   return path === null ? null : { kind: 'document', path }
 }
 
-/** `$.meta.total`, or `$`, as names; null: it is no such path. */
+/** The member names in a path such as `$.meta.total`, or none in `$`; null: the text is no such path. */
 export function parseMember(text: string): readonly string[] | null {
   const [root, ...names] = text.split('.')
   return root === '$' && names.length <= DEPTH_MAX && names.every((name) => NAME.test(name)) ? names : null
 }
 
-/** The text of a rule for people. */
+/** The text of a rule, as messages show it. */
 export const eachText = (each: Each): string =>
   each.kind === 'document'
     ? `$${each.path.map((name) => `.${name}`).join('')}[*]`
@@ -41,6 +41,6 @@ export const eachText = (each: Each): string =>
       ? 'ndjson'
       : 'sse'
 
-/** A value that `keep` may read: the item, the path and the token are known when the answer comes. */
+/** True for a value that `keep` may read: the item, the path and the token are known when the answer comes. */
 export const isKnownAtAnswer = ({ from }: Source): boolean =>
   ['item', 'path', 'claims', 'client', 'request'].includes(from)

@@ -8,14 +8,14 @@ import { describeSource, type Source, sourceText, type Template, templateText } 
 export type Check =
   | { readonly kind: 'all' | 'any'; readonly of: readonly Check[] }
   | { readonly kind: 'relation'; readonly relation: string; readonly type: string; readonly id: Template }
-  /** On any resource of the type: for lists alone, so that it denies every request. */
+  /** The relation on any resource of the type. It exists only for lists of MCP: it denies every request. */
   | { readonly kind: 'some'; readonly relation: string; readonly type: string }
-  /** Any access token that is active. */
+  /** Satisfied by any access token that is active. */
   | { readonly kind: 'signed_in' }
   | { readonly kind: 'permission'; readonly key: string }
   | { readonly kind: 'entitlement'; readonly key: string }
   | { readonly kind: 'scope'; readonly name: string }
-  /** `network`: of the address of the client; absent: the value is compared as text. `part`: of a claim that is a text, only its start or end. `flag`: true or false of a document, and no text. */
+  /** `network`: contains the client's address. `part`: `value` is only the start or end of a claim. `flag`: `value` is a boolean. */
   | {
       readonly kind: 'equals'
       readonly source: Source
@@ -29,15 +29,15 @@ export const TEXT_PARTS = ['starts_with', 'ends_with'] as const
 export type TextPart = (typeof TEXT_PARTS)[number]
 
 /**
- * The values that a request offers for checks. Null: a missing claim, which denies. Any other missing value throws ValueError, and
- * one that occurs twice another RequestError.
+ * The values that a request offers for checks. A missing claim is null, which denies. Any other missing value throws ValueError, and
+ * one that occurs twice throws another RequestError.
  */
 export type CheckValues = ContextValues & {
   readonly read: (source: Source) => string | null
   readonly fill: (template: Template) => string | null
   readonly scopes: ReadonlySet<string>
   readonly organization: string | null
-  /** The request has no token, so that nothing that comes from one holds. */
+  /** True: the request has no token, so every check of a claim, a scope or a sign-in fails. */
   readonly isGuest: boolean
 }
 
@@ -49,7 +49,7 @@ const CODES = {
   evaluation_limit: 'evaluation_limit',
   undecided: 'pdp_unavailable',
 } as const
-/** Why an answer does not satisfy the checks. */
+/** The reason for which an answer does not satisfy the checks. */
 export type CheckDenial =
   | {
       readonly code: 'permission_denied' | UndecidedCode
@@ -64,11 +64,11 @@ export type CheckDenial =
 export type Questions = {
   readonly permissions: readonly PermissionQuestion[]
   readonly entitlements: readonly string[]
-  /** Values of parameters of conditions, as JSON; empty for none. */
+  /** Values of parameters of conditions, as JSON; empty without parameters. */
   readonly context: string
   /** Null: the answer satisfies the checks. Only `allowed` and boolean true count. */
   readonly evaluate: Evaluate
-  /** The same for each of the further checks that were asked about. */
+  /** One function like `evaluate` for each of the further checks that were asked about. */
   readonly parts: readonly Evaluate[]
 }
 
@@ -103,8 +103,8 @@ export function buildQuestions(
 }
 
 /**
- * One check about each of several items, whose values `items` has: as many as one question takes. Throws RequestError when an item
- * lacks a value.
+ * The questions of one check about each of `items`, given by their values; at most as many as one question takes. Throws RequestError
+ * when an item lacks a value.
  */
 export function buildItemQuestions({ check, context }: Asking, items: readonly CheckValues[]): Questions {
   const permissions: PermissionQuestion[] = []
@@ -123,20 +123,20 @@ export function buildItemQuestions({ check, context }: Asking, items: readonly C
 
 const contextText = ({ text }: ReadContext): string => text
 
-/** How many parts of a check ask something. */
+/** How many single checks the check is made of, without `all` and `any` themselves. */
 export const leavesOf = (check: Check): number =>
   check.kind === 'all' || check.kind === 'any' ? check.of.reduce((sum, part) => sum + leavesOf(part), 0) : 1
 
 /** Denies everybody. */
 export const NOBODY: Check = { kind: 'any', of: [] }
 
-/** The scopes that a token must have, whichever alternative holds. */
+/** The scopes that a token must have, whichever alternative of the check holds. */
 export function requiredScopes(check: Check): readonly string[] {
   if (check.kind === 'scope') return [check.name]
   return check.kind === 'all' ? [...new Set(check.of.flatMap(requiredScopes))] : []
 }
 
-/** A client that asks for a new token must name all scopes of the operation (RFC 6750 section 3.1), not the first that is missing. */
+/** A client that asks for a new token must name all scopes of the operation (RFC 6750 section 3.1), not only the first missing one. */
 const withScopes = (denial: CheckDenial | null, scopes: readonly string[]): CheckDenial | null =>
   denial?.code === 'scope_insufficient'
     ? { ...denial, scope: [...new Set([...scopes, denial.scope])].join(' ') }
@@ -149,14 +149,14 @@ type Building = {
   readonly values: CheckValues
   readonly permissions: PermissionQuestion[]
   readonly entitlements: string[]
-  /** Where each question is, when there are many; absent: they are few. */
+  /** The index of each question by its text, so that many are found fast; absent: they are few, and the list is searched. */
   readonly places?: Map<string, number>
-  /** Throws RequestError. Only questions need it. */
+  /** Throws RequestError. It runs only if a question is asked. */
   readonly contextOf: () => ReadContext
   readonly isShowing: boolean
 }
 export type Evaluate = (answer: PdpAnswer) => CheckDenial | null
-/** `fails`: whatever the PDP answers, because a comparison does not hold. */
+/** `fails`: denied whatever the PDP answers, because a comparison does not hold. */
 type Built = { readonly evaluate: Evaluate; readonly fails: boolean }
 
 function build(check: Check, building: Building): Built {
@@ -192,7 +192,7 @@ function build(check: Check, building: Building): Built {
   }
 }
 
-/** A claim that is a list has each of its items. */
+/** A claim that is a list equals a value if one of its items does. */
 function isEqual(check: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
   const { source, value, network, part, flag } = check
   if (network !== undefined) return createNetworks([network]).has(values.read(source) ?? '')
@@ -220,7 +220,7 @@ function denied(check: Check): Built {
   return open(() => denial)
 }
 
-/** The part after a comparison that does not hold is not asked, and its values may be missing. */
+/** Parts after a comparison that does not hold are not asked about, and their values may be missing. */
 function buildAll(of: readonly Check[], building: Building): Built {
   const parts: Evaluate[] = []
   const evaluate: Evaluate = (answer) => evaluateAll(parts, answer)
@@ -234,7 +234,7 @@ function buildAll(of: readonly Check[], building: Building): Built {
   return open(evaluate)
 }
 
-/** Throws RequestError for a value that occurs twice or has twins, which is refused whatever it decides. */
+/** Throws RequestError for a value that occurs twice, or again elsewhere: such a request is refused whatever the value would decide. */
 function readUnasked(check: Check, values: CheckValues): void {
   for (const source of sourcesOf(check)) {
     try {
@@ -257,7 +257,7 @@ function buildAny(of: readonly Check[], building: Building): Built {
     } catch (err) {
       if (!(err instanceof ValueError) || !err.isMissing) throw err
       lacking.add(err.message)
-      // The questions of the alternative until then would decide nothing.
+      // Drops the questions that this alternative had asked so far: they decide nothing.
       permissions.length = permissionCount
       entitlements.length = entitlementCount
     }
@@ -293,7 +293,7 @@ function askEntitlement({ entitlements }: Building, key: string): Evaluate {
   return (answer) => (answer.entitlements.get(key) === true ? null : { code: 'entitlement_required', entitlement: key })
 }
 
-/** Whether a guest could ever pass. */
+/** True if a guest can pass the check at all. */
 export function admitsGuests(check: Check): boolean {
   if (check.kind === 'all') return check.of.every(admitsGuests)
   if (check.kind === 'any') return check.of.some(admitsGuests)
@@ -321,7 +321,7 @@ function evaluateAll(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial
   return undecided
 }
 
-/** One allow is enough. Without an allow, an undecided check makes the whole undecided: it might have allowed. */
+/** One allow is enough. Without an allow, one undecided check makes the whole undecided, since it might have allowed. */
 function evaluateAny(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial | null {
   let first: CheckDenial | null = null
   for (const evaluate of parts) {
@@ -341,14 +341,14 @@ export function describeQuestions({
   return [...permissions.map(questionText), ...entitlements.map((key) => `entitlement ${key}`)]
 }
 
-/** True when the route takes a value from there. */
+/** True when the check or the context of its questions takes a value from this source. */
 export const usesSource = ({ check, context }: Asking, from: Source['from']): boolean =>
   reads(check, from) ||
   (asksPermission(check) && context.some((entry) => 'source' in entry && entry.source.from === from))
 
 export const usesBody = (asking: Asking): boolean => usesSource(asking, 'body')
 
-/** The values that the route takes from there. */
+/** The values that the check and the context of its questions take from this source. */
 export const sourcesFrom = <From extends Source['from']>(
   { check, context }: Asking,
   from: From,
@@ -365,7 +365,7 @@ export function sourcesOf(check: Check): readonly Source[] {
   return check.kind === 'equals' ? [check.source] : []
 }
 
-/** Only relations and permissions depend on conditions. */
+/** True if the check asks about a relation or a permission: only these depend on conditions. */
 export const asksPermission = (check: Check): boolean =>
   check.kind === 'all' || check.kind === 'any'
     ? check.of.some(asksPermission)
@@ -377,7 +377,7 @@ function reads(check: Check, from: Source['from']): boolean {
   return check.kind === 'equals' && check.source.from === from
 }
 
-/** As a route file writes it, for people. */
+/** The check as a route file writes it, for messages. */
 export function checkText(check: Check): string {
   switch (check.kind) {
     case 'all':

@@ -4,7 +4,7 @@ import { describeSource, type Source } from './template.ts'
 
 export const VALUE_TYPES = ['string', 'int', 'double', 'bool', 'list'] as const
 export type ValueType = (typeof VALUE_TYPES)[number]
-/** `flag`: true or false of JSON, and no text that says so. */
+/** `flag`: a boolean of JSON; a text such as "true" is refused. */
 export type ReadType = ValueType | 'flag'
 type Scalar = string | number | boolean
 export type ContextValue = Scalar | readonly Scalar[]
@@ -13,18 +13,18 @@ export type ContextEntry = { readonly name: string } & (
   | { readonly source: Source; readonly type: ValueType }
 )
 export type RouteContext = readonly ContextEntry[]
-/** The values that a request offers for it. Null: a missing claim. Any other missing value throws RequestError. */
+/** The values that a request offers for the context. A missing claim is null; any other missing value throws RequestError. */
 export type ContextValues = {
   readonly readTyped: (source: Source, type: ReadType) => string | null
   readonly claim: (name: string) => unknown
 }
 
-/** The same as for values of conditions at the PDP. */
+/** The same bound as the PDP has for values of conditions. */
 export const VALUE_CHARACTERS_MAX = 4_096
 const LIST_MAX = 1_000
 const CONTEXT_BYTES_MAX = 32 * 1024
 
-/** `missing`: the parameter whose claim the token lacks, so that nothing can be asked; null: none. */
+/** `missing`: the parameter whose claim the token lacks, so that the PDP cannot be asked; null: no claim is missing. */
 export type ReadContext = { readonly text: string; readonly missing: string | null }
 const NO_CONTEXT: ReadContext = { text: '', missing: null }
 
@@ -80,7 +80,7 @@ function parsed(text: string, type: ValueType): ContextValue | null {
   }
 }
 
-/** A claim of another form than the type's counts as missing, as for a check. */
+/** A claim whose form is not the type's counts as missing, as it does for a check. */
 function claimValue(value: unknown, type: ValueType): ContextValue | null {
   switch (type) {
     case 'string':
@@ -102,5 +102,5 @@ const isListed = (item: unknown): item is string => typeof item === 'string' && 
 const isText = (text: string): boolean =>
   text.length <= VALUE_CHARACTERS_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text)
 
-/** Some services read a full-width 4 as 4, or an accent and its letter as one character. */
+/** False for characters that some services read as others: a full-width 4 as 4, or an accent and its letter as one character. */
 export const isReadAlike = (text: string): boolean => text === text.normalize('NFKC')

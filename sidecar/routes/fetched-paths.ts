@@ -10,12 +10,12 @@ import { namesSent, rulesOf, usesRequest } from './path-readings.ts'
 import { decodeAgain, decodeQuery, queryPairs } from './query.ts'
 import type { Match, Route } from './route.ts'
 
-/** Endpoints that name endpoints. Each level reads the rest of the query again, and nobody needs many. */
+/** How many such endpoints a query may nest. Each level reads the rest of the query again. */
 const NESTED_MAX = 4
-/** Each is a path of its own to find, and an image has one. */
+/** How many paths one query may name. Each is matched to a route, and an image has one. */
 const FETCHED_MAX = 4
 
-/** Throws RequestError. `find`: the route of a GET. `level`: 1 for the endpoint of the request. */
+/** Throws RequestError unless the client may GET the named path, too. `find`: matches a GET. `level`: 1 for the request's own endpoint. */
 export function refuseFetchedPath(
   target: RequestTarget,
   route: Route,
@@ -34,7 +34,7 @@ export function refuseFetchedPath(
   if (pairs.length > FETCHED_MAX)
     throw malformed(`The query names more than ${FETCHED_MAX} paths that the service may fetch`)
   for (const { value } of pairs) {
-    // URLs of other servers are the service's to judge.
+    // A URL of another server is no path of this service; the service decides about it.
     const named = decodeQuery(value).trim()
     if (/^[a-z][a-z0-9+.-]*:\/\//i.test(named)) continue
     const rest = restOf(named.startsWith('/') ? named : `/${named}`, route.addPath)
@@ -47,7 +47,7 @@ export function refuseFetchedPath(
       !path.encodedSlash &&
       !path.semicolon
     ) {
-      // It may name such an endpoint again.
+      // The named path may itself be such an endpoint.
       refuseFetchedPath(path, match.route, find, level + 1)
       continue
     }
@@ -59,16 +59,16 @@ export function refuseFetchedPath(
 
 const NONE = { kind: 'none' } as const
 
-/** The path of the service without the one that was added; null: it is not below that. */
+/** The path below `add_path`, which the service has in front of it; null: the path is not below `add_path`. */
 function restOf(path: string, addPath: string | null): string | null {
   const rest = path.slice(addPath?.length ?? 0)
   if (!path.startsWith(addPath ?? '') || !/^(?:[/?]|$)/.test(rest)) return null
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
-/** True when everybody who may use `ours` may also use `theirs`. Checks that read the request would read another one there. */
+/** True when everybody who may use `ours` may also use `theirs`. A check that reads the request would read other values there. */
 function isOpenTo(ours: Route, theirs: Route): boolean {
-  // It asks itself, and not the service that the path has here.
+  // The service fetches from itself, so the path must lead to the same service here.
   if (theirs.upstream !== ours.upstream) return false
   if (theirs.check === null) return true
   const rules = rulesOf(theirs)

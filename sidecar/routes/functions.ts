@@ -11,12 +11,12 @@ import { namesSent } from './path-readings.ts'
 import { decodeAgain } from './query.ts'
 import type { Route } from './route.ts'
 
-/** Before folding. */
+/** Matches the path before it is folded. */
 const MAY_NAME_ENDPOINT = /\/(?:_|rsc[;/])|%/i
 
 const MAY_HAVE_KEY = /_action|\/remote|%/
 
-/** A route with other rules that is not public, and whose paths may begin with these folded names; null: no route is so. */
+/** Finds a route that is not public, has other rules, and whose paths may begin with these folded names; null: there is none. */
 type FindGuarded = (names: readonly string[]) => Route | null
 
 /** Throws RequestError, unless the route names the endpoint, or has `query: keep` for the key. */
@@ -45,7 +45,7 @@ export function refuseFunction(
     refuse('The query may name a function of any page', 'set query: keep', findGuarded([]))
 }
 
-/** `last`: where its name ends; -1: the path has none. */
+/** `base`: the names before the endpoint. `last`: the index of the endpoint's last name; -1: the path has no endpoint. */
 function endpointIn(names: readonly string[]): { readonly base: readonly string[]; readonly last: number } {
   for (const [at, name] of names.entries()) {
     if (PAGE_FUNCTION_STARTS.some((start) => name.startsWith(start))) return { base: names.slice(0, at), last: at }

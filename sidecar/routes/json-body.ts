@@ -9,7 +9,7 @@ import type { InboundRequest } from '../request/inbound.ts'
 import type { ReadType } from './context.ts'
 import type { Source } from './template.ts'
 
-/** A check takes a value from the body; or it takes none, and a service must not find there what was judged elsewhere. */
+/** `value`: a check takes a value from the body. `absence`: no check does, but the body must not have one that a service would prefer. */
 export type BodyNeed = 'value' | 'absence'
 /** Throws RequestError. `bytesMax`: null where the route has no limit of its own. */
 export type ReadBody = (request: InboundRequest, need: BodyNeed, bytesMax: number | null) => Promise<Buffer>
@@ -23,7 +23,7 @@ export async function readBody(
   { need, ...limits }: LimitedBody,
 ): Promise<Buffer> {
   if (need === 'value' && request.bodyBytes === 0) return NO_BODY
-  // HTTP/2 may leave a request open that has no body.
+  // An HTTP/2 request without a body may still announce one, by leaving its stream open.
   const mayBeNone = need === 'absence' && isUntyped(request)
   if (!mayBeNone) checkMedia(request, need)
   const body = await readWhole(client, request, limits)
@@ -33,7 +33,7 @@ export async function readBody(
 
 const NO_BODY = Buffer.alloc(0)
 
-/** No field says what the body is, so there may be none. */
+/** True without Content-Type: then the request may have no body. */
 export const isUntyped = ({ names }: InboundRequest): boolean => !names.includes('content-type')
 
 /**
@@ -93,7 +93,7 @@ const tooLarge = (bytesMax: number): RequestError =>
 
 const JSON_MEDIA = /^application\/(?:[a-z0-9.!#$&^_-]+\+)?json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i
 
-/** Media types that some service takes for JSON. */
+/** Media types that some service reads as JSON. */
 export const JSON_TYPE = /json/i
 
 /** Refuses bodies that another reader could decode differently: a content coding, another charset or another media type. */
@@ -115,7 +115,7 @@ export function checkMedia({ raw, names }: InboundRequest, need: BodyNeed): void
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * The text, or the digits of an exact integer, at a path of member names; for another `type` the number or boolean as it is
+ * The text, or the digits of an exact integer, at a path of member names; with another `type` the number or boolean as it is
  * written. Throws RequestError.
  */
 export function readMember(
@@ -129,7 +129,7 @@ export function readMember(
   return valueText(text.slice(at, endOfValue(text, at)).trim(), name, type)
 }
 
-/** The text or the exact integer in `value`, as `readMember` has it. Throws RequestError. */
+/** The text or the exact integer in the JSON text `value`, as `readMember` returns it. Throws RequestError. */
 export function valueText(value: string, name: string, type: ReadType = 'string'): string {
   const isFlag = value === 'true' || value === 'false'
   if (type === 'flag' && isFlag) return value
@@ -137,12 +137,12 @@ export function valueText(value: string, name: string, type: ReadType = 'string'
   if (value.startsWith('"')) return stringAt(value, 0, value.length)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
   if ((type === 'double' && /^[-\d]/.test(value)) || (type === 'bool' && /^[tf]/.test(value))) return value
-  // JSON has it for a member that is not there.
+  // JSON serializers write null for a missing member.
   if (value === 'null') throw missing(`${name} is missing`)
   throw unusable(`${name} is neither a string nor an integer`)
 }
 
-/** The index of the value at a path of member names; null: it is not there. Throws RequestError as `readMember`. */
+/** The index of the value at a path of member names; null: there is none. Throws RequestError as `readMember` does. */
 export function findValue(text: string, path: readonly string[]): number | null {
   const parts = path.map((member) => keyParts(member).join(''))
   const name = `body.${path.join('.')}`
@@ -156,7 +156,7 @@ export function findValue(text: string, path: readonly string[]): number | null 
   return at
 }
 
-/** Where the value at a path of exact names begins; null: it is not there. Throws RequestError for a name that occurs twice. */
+/** The index of the value at a path of exact names; null: there is none. Throws RequestError for a name that occurs twice. */
 export function exactPlace(text: string, path: readonly string[], from = 0): number | null {
   let at = from
   for (const member of path) {
@@ -172,7 +172,7 @@ export function exactPlace(text: string, path: readonly string[], from = 0): num
   return skipSpace(text, at)
 }
 
-/** The text without the member at a path of exact names, and without the comma that it leaves. Throws RequestError for two of the name. */
+/** The text without the member at a path of exact names, and without its comma. Throws RequestError for a name that occurs twice. */
 export function withoutMember(text: string, path: readonly string[]): string {
   const parent = exactPlace(text, path.slice(0, -1))
   const value = parent === null ? null : exactPlace(text, path.slice(-1), parent)
@@ -183,13 +183,13 @@ export function withoutMember(text: string, path: readonly string[]): string {
     if (at === value) start = name
   })
   const before = text.slice(0, start)
-  // The last member leaves the comma before it.
+  // After the last member there is no comma, so the one before it goes.
   return text[end] === ','
     ? before + text.slice(skipSpace(text, end + 1))
     : before.replace(/,[ \t\r\n]*$/, '') + text.slice(end)
 }
 
-/** The value that begins at `at`, as it is written. */
+/** The JSON text of the value that begins at `at`. */
 export const writtenAt = (text: string, at: number): string => text.slice(at, endOfValue(text, at)).trim()
 
 /** Where the items of the array at `at` begin and end. The text must be valid JSON. */
@@ -204,7 +204,7 @@ export function itemsAt(text: string, at: number): readonly { readonly start: nu
   return items
 }
 
-/** The text without the items of an array that are not kept. Every other byte stays, but for the commas between items. */
+/** The text without the items of an array that are not kept. All other bytes stay, except commas between items. */
 export function withoutItems(
   text: string,
   items: readonly { readonly start: number; readonly end: number }[],
@@ -224,7 +224,7 @@ export function withoutItems(
   return [...parts, text.slice(done)].join('')
 }
 
-/** The text with the member of the object at `at` in place of what it has there now. The text must be valid JSON. */
+/** The text in which member `name` of the object at `at` has this value; it is added if absent. The text must be valid JSON. */
 export function setMember(text: string, at: number, name: string, value: string): string {
   const places: { start: number; end: number }[] = []
   let isEmpty = true
@@ -243,7 +243,7 @@ export function setMember(text: string, at: number, name: string, value: string)
 
 const DEPTH_MAX = 128
 
-/** Throws RequestError where an object has two members of one name, between which readers choose in their own ways. The text must be valid JSON. */
+/** Throws RequestError where an object has two members of one name: parsers differ in which one they take. The text must be valid JSON. */
 export function refuseRepeated(text: string): void {
   const open: (Set<string> | null)[] = []
   for (let at = 0; at < text.length; at += 1) {
@@ -281,7 +281,7 @@ type Member = {
   readonly member: string
   /** The folded names of the member and of its wanted descendants. */
   readonly parts: readonly string[]
-  /** For messages. */
+  /** The member's name in messages. */
   readonly name: string
 }
 
@@ -301,7 +301,7 @@ function findMember(text: string, at: number, { member, parts, name }: Member): 
   return value
 }
 
-/** Calls back for each member of the object at `at`, if it is one, with the index of its value. The text must be valid JSON. */
+/** Calls `visit` for each member of the value at `at` if it is an object, with the index of the member's value. Needs valid JSON. */
 export function eachMember(text: string, at: number, visit: (key: string, value: number, start: number) => void): void {
   let place = skipSpace(text, at)
   if (text[place] !== '{') return
@@ -315,7 +315,7 @@ export function eachMember(text: string, at: number, visit: (key: string, value:
   }
 }
 
-/** Calls back for each member of the body, with its value as it is written. Throws RequestError for a key that readers cut. */
+/** Calls `visit` for each member of the body, with its value as JSON text. Throws RequestError for a key that some parsers cut short. */
 export function eachTopMember(text: string, visit: (key: string, value: string) => void): void {
   eachMember(text, 0, (key, at) => {
     if (isUnclear(key)) throw malformed('The body has a key that readers take for different ones')
@@ -323,7 +323,7 @@ export function eachTopMember(text: string, visit: (key: string, value: string) 
   })
 }
 
-/** Some readers end a string at NUL, others at half of a surrogate pair. */
+/** Some parsers end a string at NUL, others at half of a surrogate pair. */
 const isUnclear = (key: string): boolean => key.includes('\0') || !key.isWellFormed()
 
 export function endOfValue(text: string, at: number): number {

@@ -4,28 +4,28 @@ import type { StepUp } from './step-up.ts'
 import type { Source, Template } from './template.ts'
 
 export type McpRule = {
-  /** For a call. */
+  /** Decides about a call. */
   readonly check: Check
-  /** The parts of `check` that need nothing of a call: for lists. */
+  /** Decides about lists: the parts of `check` that need no argument of a call. */
   readonly listed: Check
-  /** The same, where a relation that takes its id from a call must hold on some resource; null: that does not matter. */
+  /** Like `listed`, and a relation whose id is an argument of a call must hold on some resource; null: no list asks for that. */
   readonly some: Check | null
-  /** Null: as the route says. */
+  /** Null: as the route requires. */
   readonly stepUp: StepUp | null
 }
 export type McpResource = McpRule & {
-  /** As the file writes it, such as `crm://customers/{id}`. */
+  /** As the route file writes it, such as `crm://customers/{id}`. */
   readonly template: string
   readonly uri: UriPattern
 }
-/** A thing that is not named here is denied, and not listed. Without prototype. */
+/** A tool, prompt or resource that is not named here is denied, and not listed. The objects have no prototype. */
 export type McpRules = {
   readonly tools: { readonly [name: string]: McpRule }
   readonly prompts: { readonly [name: string]: McpRule }
   readonly resources: readonly McpResource[]
 }
 
-/** Texts and names of parameters in turn, as they stand in a URI; it begins with a text. `first`: the index of its first parameter in checks. */
+/** Texts and names of parameters alternate, as in the URI; a text comes first. `first`: the index of its first parameter in checks. */
 export type UriPattern = {
   readonly texts: readonly string[]
   readonly names: readonly string[]
@@ -59,12 +59,12 @@ export function parseUriPattern(template: string, first: number): UriPattern | s
   return { texts, names, first }
 }
 
-/** No percent-encoding, no braces and no backslash, which readers of URIs take for different things. */
+/** Excludes percent-encoding, braces and backslash, which parsers of URIs read in different ways. */
 const PLAIN = /^[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]*$/
 const VALUE = /^[^/?#\\%\s]+$/
 const URI_CHARS_MAX = 2_048
 
-/** The values of the parameters; null: the URI does not match. A value never has the character that ends it. */
+/** The values of the parameters; null: the URI does not match. A value never contains the character that ends it. */
 function matchUri({ texts, names }: UriPattern, uri: string): readonly string[] | null {
   if (uri.length > URI_CHARS_MAX || !uri.startsWith(texts[0] ?? '')) return null
   const values: string[] = []
@@ -81,7 +81,7 @@ function matchUri({ texts, names }: UriPattern, uri: string): readonly string[] 
 }
 
 /**
- * The rule of a URI, with its values in place of its parameters. One that the file names whole decides alone; else all
+ * The rule of a URI, with its values in place of its parameters. A resource whose URI has no parameter decides alone; else all
  * templates that match must agree. Null: none matches.
  */
 export function resourceRule({ resources }: McpRules, uri: string): McpRule | null {
@@ -104,7 +104,7 @@ function bind(check: Check, first: number, values: readonly string[]): Check {
   if (check.kind === 'all' || check.kind === 'any')
     return { kind: check.kind, of: check.of.map((part) => bind(part, first, values)) }
   if (check.kind === 'equals') {
-    // Only claims are compared in part.
+    // With `starts_with` or `ends_with` the source is always a claim.
     const value = check.part === undefined ? boundTo(check.source) : null
     return value === null ? check : value === check.value ? ANYBODY : NOBODY
   }
@@ -116,7 +116,7 @@ function boundRelation(check: Extract<Check, { kind: 'relation' }>, boundTo: (so
   for (const [at, part] of check.id.entries()) {
     const value = typeof part === 'string' ? part : boundTo(part)
     const next = check.id[at + 1]
-    // As for a value of a request: two pairs of values must not give one id.
+    // As for a value of a request: two different pairs of values must not give one id.
     const isUnclear = typeof part === 'object' && typeof next === 'string' && check.id.length > 2
     if (isUnclear && value?.includes(next.charAt(0)) === true) return NOBODY
     if (typeof part === 'object' && value !== null && value !== value.normalize('NFKC')) return NOBODY
@@ -126,8 +126,8 @@ function boundRelation(check: Extract<Check, { kind: 'relation' }>, boundTo: (so
 }
 
 /**
- * Leaves out what needs an argument or a parameter of a URI: it may hold for some call. `asksSome`: a relation whose id is one such
- * value must hold on some resource.
+ * The check without its parts that need an argument of a call, since for some argument they may hold. `asksSome`: a relation whose
+ * id is one such value must hold on some resource.
  */
 export function listedPart(check: Check, isOfCall: (source: Source) => boolean, asksSome: boolean): Check {
   switch (check.kind) {

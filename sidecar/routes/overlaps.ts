@@ -1,8 +1,8 @@
-/** Routes whose paths have some in common although neither is the more specific: whether they agree about such a path. */
+/** Routes that overlap: some path matches both, and neither pattern is the more specific. Do they agree about such a path? */
 import type { MatchedRoute } from './route.ts'
 import type { Source } from './template.ts'
 
-/** Everything that the route demands of the request and allows it, as text. Values of the path stand for its parameters. */
+/** Everything that the route demands of the request or allows it, as text, with the values of the path in place of its parameters. */
 export function judgementOf({ route, parameters }: MatchedRoute): string {
   const { id: _id, host: _host, hostParameter: _label, method: _method, pattern: _pattern, ...demands } = route
   return JSON.stringify(demands, (_name, value: unknown) => {
@@ -21,7 +21,7 @@ const isPathSource = (value: unknown): value is Extract<Source, { from: 'path' }
 const isTemplate = (value: unknown): value is { readonly id: readonly unknown[] } =>
   isObject(value) && value.kind === 'relation' && Array.isArray(value.id)
 
-/** `7` in `doc:{x}` is `doc:7`. */
+/** The template with its parameters replaced: `doc:{x}` becomes `doc:7`. */
 function filled(template: readonly unknown[], parameters: readonly string[]): readonly unknown[] {
   const parts: unknown[] = []
   for (const part of template) {

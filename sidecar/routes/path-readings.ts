@@ -13,21 +13,21 @@ import { isWhole, isWithin, mayMatch, otherSlash, type Pattern } from './pattern
 import type { PathSegments, Route } from './route.ts'
 import { type Format, isScript, namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
 
-/** One way to read a path, folded, and the pattern of its route under the same reading. */
+/** One way to read a path: its folded segments, and the pattern of its route changed in the same way. */
 export type Reading = {
   readonly segments: readonly string[]
   readonly pattern: Pattern
-  /** True if the parameters keep their positions. */
+  /** True if parameters stand at the same positions as in the path itself. */
   readonly aligned: boolean
-  /** It depends on a script in the path; null: it does not. */
+  /** The script in the path that this reading depends on; null: none. */
   readonly script: ScriptReading | null
-  /** It is the page whose data the path names, or dots, slashes or marks in the values of the route lead out of its paths. */
+  /** True if the reading is a page whose data the path names, or if it is no longer a path of the request's own route. */
   readonly isElsewhere: boolean
 }
 
-/** No character that folding changes, no `;` and no `/`. */
+/** Matches a segment without `;` and `/` that folding leaves as it is. */
 const UNCHANGED = /^[\x20-\x2e\x30-\x3a\x3c-\x40\x5b-\x7e]*$/
-/** Endings that a reader could drop from a name, or take for a script. */
+/** Matches endings that a server could drop from a name, and names that it could take for a script. */
 const MARKED = /[. :?#(]|^_payload|^f?cgi-bin$/
 
 /** True if the only other reading of the path is the same path with a slash at its end. */
@@ -39,21 +39,21 @@ export const isPlain = ({ segments, written }: PathSegments): boolean => {
   )
 }
 
-/** Names in routes. `indexFiles`: names of index files. `formatted`: names with a format, by the name without it. */
+/** Names in routes. `indexFiles`: names of index files. `formatted`: names with a format such as `.json`, by the name without it. */
 type RouteNames = {
   readonly indexFiles: ReadonlySet<string>
   readonly formatted: ReadonlyMap<string, readonly string[]>
-  /** Formats behind parameters. */
+  /** Formats after parameters. */
   readonly formats: readonly Format[]
 }
 
-/** Segments that are scripts, or names of files without their formats. Each multiplies the readings. */
+/** How many segments may be scripts, or names that a route has with a format. Each multiplies the readings. */
 const MARKED_MAX = 8
 const READINGS_MAX = 1_000
 
 /**
- * All readings, one at a time. The first one is the path itself, folded. `pattern`: that of the path's route. Throws RequestError
- * `path_too_complex`.
+ * All readings, one at a time; the first one is the path itself, folded. `pattern`: the pattern of the path's route. Throws
+ * RequestError `path_too_complex`.
  */
 export function* readingsOf(path: PathSegments, names: ReadingNames): Generator<Reading, void, undefined> {
   let count = 0
@@ -65,8 +65,8 @@ export function* readingsOf(path: PathSegments, names: ReadingNames): Generator<
 }
 
 /**
- * The same for a service that does not get the first names of the path: it reads the rest as a path of its own, to which `/app` and
- * `/app/` are one.
+ * The readings for a service behind `strip_path`, which does not get the first `count` names: it reads the rest as a path of its own,
+ * where `/app` and `/app/` are one path.
  */
 export function* readingsBelow(
   count: number,
@@ -118,7 +118,7 @@ export function refuseOutside(moved: MovedPaths, segments: readonly string[]): v
   )
 }
 
-/** The dots leave, at least for a while, the path of the first names. */
+/** True if `..` leaves the folder of the first `count` names, even for a moment: `/a/../a/x` does. */
 function climbs(names: readonly string[], count: number): boolean {
   let depth = 0
   return names.some((name, at) => {
@@ -145,7 +145,7 @@ const tooComplex = (): RequestError =>
 
 type ReadingNames = RouteNames & { readonly pattern: Pattern }
 
-/** The readings that concern any of the segments. */
+/** Readings that differ in any segment. `allReadings` then varies scripts, slashes, index files and formats. */
 function* basesOf(
   { segments }: PathSegments,
   { pattern, formatted, formats }: ReadingNames,
@@ -178,7 +178,7 @@ function* basesOf(
   for (const base of placed) yield* withFormatOfParameter(base, formats)
 }
 
-/** Refuses early what would have too many readings. */
+/** Throws RequestError early for a path that would have too many readings. */
 function refuseComplex(base: Reading, formatted: RouteNames['formatted']): void {
   const { segments } = base
   if (segments.length > SEGMENTS_MAX) throw tooManySegments()
@@ -188,7 +188,7 @@ function refuseComplex(base: Reading, formatted: RouteNames['formatted']): void 
 
 const isDots = (text: string): boolean => text === '.' || text === '..'
 
-/** Such a path has its dots or slashes in compatibility characters: U+2025 is `..` and U+FF0F is `/` when they are folded. */
+/** The path without dot segments and empty names. They appear when compatibility characters are folded: U+2025 is `..`, U+FF0F is `/`. */
 function withoutDots(segments: readonly string[]): readonly string[] {
   const left: string[] = []
   for (const text of segments) {
@@ -200,10 +200,10 @@ function withoutDots(segments: readonly string[]): readonly string[] {
   return last === '' || isDots(last) || left.length === 0 ? [...left, ''] : left
 }
 
-/** The parts that ASP.NET takes out of a path, wherever they stand: session and sign-in of browsers without cookies. */
+/** Session and sign-in of browsers without cookies, which ASP.NET takes out of a path wherever they stand: `(S(…))`. */
 const SESSION = /\((?:[a-z]\([^()/]*\))+\)/g
 
-/** The path without it: as a segment of its own, and with what is around it in one name. */
+/** The path without such a part, and the path without its slash too, which joins the names around it. */
 function withoutSession(segments: readonly string[]): readonly (readonly string[])[] {
   const path = `/${segments.join('/')}`
   if (path.search(SESSION) < 0) return []
@@ -219,7 +219,7 @@ function withoutSession(segments: readonly string[]): readonly (readonly string[
 }
 
 const QUERY_ALIKE = /[?#]/
-/** Windows takes the fraction slash and the division slash for a slash where a code page has neither. */
+/** Windows takes the fraction slash and the division slash for a slash where a code page lacks them. */
 const SLASH_ALIKE = /[\u2044\u2215]/g
 
 /** Windows drops dots and spaces at the end of a name, and reads `name::$DATA` as the name. */
@@ -228,7 +228,7 @@ function withoutWindowsEnd(text: string): string {
   return (stream >= 0 && text.includes('$', stream) ? text.slice(0, stream) : withoutEnd(text)) || text
 }
 
-/** Without dots and spaces at its end. An expression would try at each of them. */
+/** The text without dots and spaces at its end. A regular expression would try a match at each of them. */
 function withoutEnd(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === '.' || text[end - 1] === ' ')) end -= 1
@@ -237,7 +237,7 @@ function withoutEnd(text: string): string {
 
 const COMPRESSED = /.\.(?:gz|br|zst)$/
 
-/** Servers have a compressed copy beside a file. A literal of the route file is exact. */
+/** Servers keep a compressed copy `a.js.gz` beside a file. A literal of the route file is not changed. */
 function* withoutCompression(reading: Reading): Generator<Reading, void, undefined> {
   const { segments, pattern } = reading
   const at = segments.length - 1
@@ -246,7 +246,7 @@ function* withoutCompression(reading: Reading): Generator<Reading, void, undefin
   yield { ...reading, segments: segments.with(at, name.slice(0, name.lastIndexOf('.'))) }
 }
 
-/** The reading itself, then as servers read it that find a script in it, and as the page whose data it names. */
+/** The reading itself, then those in which a server finds a script, then those of pages whose data the path names. */
 function* withoutScript(reading: Reading): Generator<Reading, void, undefined> {
   yield reading
   if (namesScript(reading.segments))
@@ -256,7 +256,7 @@ function* withoutScript(reading: Reading): Generator<Reading, void, undefined> {
     yield { ...reading, segments, aligned: false, isElsewhere: true }
 }
 
-/** A route that names what follows the script, such as `/files/{name}/raw`, knows the script as a value. */
+/** A route such as `/files/{name}/raw`, with a segment after the script, expects the script as a value. */
 export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Pattern; theirs: Pattern }): boolean {
   if (script === null || script.scriptAt === null) return false
   const decisive = theirs.segments[script.decisiveAt]
@@ -274,13 +274,13 @@ function* withOtherSlash(reading: Reading): Generator<Reading, void, undefined> 
   const { segments, pattern } = reading
   const put = segments.at(-1) !== ''
   if (!put && segments.length === 1) return
-  // The rest of a pattern stays, unless the rest of the path was only that slash.
+  // A pattern that ends in `**` still matches, unless only the removed slash was left for `**`.
   const isOfRest = pattern.rest && (put || segments.length - 1 > pattern.segments.length)
   const toggled = put ? [...segments, ''] : segments.slice(0, -1)
   yield { ...reading, segments: toggled, pattern: isOfRest ? pattern : otherSlash(pattern, put) }
 }
 
-/** True if a route has the name with a format. A literal of the route file is exact. */
+/** True if some route has the name with a format added. A literal of the path's own route is not changed. */
 const hasFormat = ({ segments, pattern, aligned }: Reading, at: number, formatted: RouteNames['formatted']): boolean =>
   formatted.has(segments[at] ?? '') && !(aligned && pattern.segments[at]?.kind === 'literal')
 
@@ -295,7 +295,7 @@ function* withFormat(reading: Reading, formatted: RouteNames['formatted']): Gene
       for (const name of formatted.get(text) ?? []) yield { ...reading, segments: segments.with(at, name) }
 }
 
-/** The same with a parameter: `/files/report` as `/files/{file}.csv`, unless a route has the name as it is. */
+/** The same for names after parameters: `/files/report` as `/files/{file}.csv`. */
 function* withFormatOfParameter(reading: Reading, formats: readonly Format[]): Generator<Reading, void, undefined> {
   const { segments, pattern } = reading
   const at = segments.at(-1) === '' ? segments.length - 2 : segments.length - 1
@@ -305,7 +305,7 @@ function* withFormatOfParameter(reading: Reading, formats: readonly Format[]): G
     if (name.endsWith(stem)) yield { ...reading, segments: segments.with(at, name + added) }
 }
 
-/** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is exact. */
+/** Rails and Spring read `/admin.json` as `/admin`. A literal of the route file is not changed. */
 function* withoutFormat(reading: Reading): Generator<Reading, void, undefined> {
   const { segments, pattern } = reading
   const at = segments.at(-1) === '' ? segments.length - 2 : segments.length - 1
@@ -326,13 +326,13 @@ export type Protection = {
   readonly pattern: Pattern
   readonly rules: string
   readonly isPublic: boolean
-  /** Null: the service of the file. */
+  /** Null: the service of the whole file. */
   readonly upstream: UpstreamEntry | null
 }
 
 /**
- * True if a request of route `ours` must not reach the route at `path`, because its protection differs. `theirs` is that
- * route; null: none has the method. `read`: the pattern of `ours` under this reading.
+ * True if a request of route `ours` must not reach the route at `path`, because its protection differs. `theirs`: the protection of
+ * that route; null: no route there has the method. `read`: the pattern of `ours` under this reading.
  */
 export function protectsOtherwise(
   ours: Protection,
@@ -342,22 +342,22 @@ export function protectsOtherwise(
   // A public route needs no protection. The same path of another service is another page.
   const isPublic = theirs?.isPublic === true && theirs.upstream === ours.upstream
   if (isPublic || theirs?.rules === ours.rules) return false
-  // The operator made this exception from a wider route, but not about what is elsewhere.
+  // The operator wrote `ours` as an exception to a wider route; but the exception is not about paths outside of `ours`.
   if (!isElsewhere && isWithin(ours.pattern, path) && !isWithin(path, ours.pattern)) return false
-  // Two spellings of one path, of which only ours has the method.
+  // Two spellings of one path need no refusal where only our route has the method.
   return theirs !== null || !isWithin(read, path) || !isWithin(path, read)
 }
 
 /** True if the rules depend on parameters of the path, or on all of it. */
 export const usesPlaces = (rules: string): boolean => rules.includes('{"place":') || rules.includes(WHOLE_PATH)
 
-/** True if the rules depend on anything in the request but its token. */
+/** True if the rules depend on anything in the request except its token. */
 export const usesRequest = (rules: string): boolean =>
   usesPlaces(rules) || /"from":"(?:path|query|header|body|request)"/.test(rules)
 
 const WHOLE_PATH = '"from":"request","name":"path"'
 
-/** The rules of a route as text: equal texts mean equal protection. Parameters are compared by position in the path. */
+/** The rules of a route as text: equal texts mean equal protection. Parameters are compared by their position in the path. */
 export function rulesOf({
   check,
   context,
@@ -375,12 +375,12 @@ export function rulesOf({
 }: Route): string {
   const places = pattern.segments.flatMap((one, at) => {
     if (one.kind === 'literal') return []
-    // A part of a segment is another value than all of it.
+    // A value within a segment (`{id}.csv`) is another value than the whole segment.
     return [isWhole(one) ? { place: at } : { place: at, before: one.before, after: one.after }]
   })
   const place = (_: string, value: unknown): unknown =>
     typeof value === 'object' && value !== null && 'from' in value && value.from === 'path' && 'index' in value
-      ? // The label of the host comes after them.
+      ? // The label of the host comes after the parameters of the path.
         (places[Number(value.index)] ?? { place: 'host' })
       : value
   const shown: { readonly check: Check | null } & { readonly [name: string]: unknown } = {

@@ -1,7 +1,7 @@
 /**
- * Some services prefer a key of the query, a field of a form or a member of a JSON body to the parameter of the path that has its
- * name: PHP behind a rewriting rule, Laravel's `$request->x`, Spring's data binding, ASP.NET's model binding. So such a twin of
- * a parameter that a check takes must have its value.
+ * A key of the query, a form or a JSON body that is named like a parameter of the path is called its twin. Some services prefer the
+ * twin: PHP behind a rewriting rule, Laravel's `$request->x`, Spring's data binding, ASP.NET's model binding. So the twin of a
+ * parameter that a check reads must have the same value as the parameter; else the request is refused.
  */
 import { RequestError } from '../request/errors.ts'
 import { decodeAgain, decodeQuery, isReadAs } from './query.ts'
@@ -9,10 +9,10 @@ import { describeSource, type Source } from './template.ts'
 
 type Parameter = Extract<Source, { from: 'path' }>
 
-/** Throws RequestError. */
+/** Throws RequestError for a twin in the query with another value. */
 export function refuseQueryTwin(query: string | null, parameter: Parameter, value: string): void {
   if (query === null) return
-  // A semicolon separates pairs for some servers, and is part of a value for others.
+  // For some servers a semicolon separates pairs; for others it is part of a value. Both readings are checked.
   for (const mark of query.includes(';') ? [/&/, /[&;]/] : [/&/])
     for (const pair of query.split(mark)) {
       const equals = pair.indexOf('=')
@@ -24,7 +24,7 @@ export function refuseQueryTwin(query: string | null, parameter: Parameter, valu
     }
 }
 
-/** `written`: the value of the member as it is in the text. Throws RequestError. */
+/** Throws RequestError for a twin in a body with another value. `written`: the member's JSON text. `text`: its value if it is a string. */
 export function refuseJsonTwin(
   { key, written, text }: { readonly key: string; readonly written: string; readonly text: string },
   parameter: Parameter,
@@ -34,7 +34,7 @@ export function refuseJsonTwin(
   throw twin(`The body has a key that some services prefer to ${describeSource(parameter)}`, 'body')
 }
 
-/** The equal value says nothing beside an operator: `org[$ne]=mine` is everybody else. */
+/** True for a name without operator. With one, even an equal value is dangerous: `org[$ne]=mine` means every other organization. */
 const isNameAlone = (key: string): boolean => /^[\p{L}\p{N}_-]+(?:\[\])?$/u.test(key)
 
 const twin = (message: string, option: 'query' | 'body'): RequestError =>
@@ -44,7 +44,7 @@ const twin = (message: string, option: 'query' | 'body'): RequestError =>
     `${message}, with another value; if this one does not, set ${option}: keep`,
   )
 
-/** Some readers drop bytes that are not UTF-8. */
+/** The key as some parsers read it that drop bytes which are not UTF-8. */
 function plainKey(key: string): string {
   try {
     return decodeQuery(key)

@@ -3,7 +3,7 @@ import { foldText } from '../http/folding.ts'
 
 export type Segment =
   | { readonly kind: 'literal'; readonly text: string }
-  /** One non-empty value in a segment, and the texts around it, which are empty for most. */
+  /** One non-empty value in a segment, with the texts around it, which are usually empty. */
   | Parameter
 export type Parameter = {
   readonly kind: 'parameter'
@@ -11,7 +11,7 @@ export type Parameter = {
   readonly before: string
   readonly after: string
 }
-/** `rest`: it ends in `**`, which matches anything after the slash, also nothing: `/a/**` matches `/a/`, not `/a`. */
+/** `rest`: the pattern ends in `**`, which matches anything after the slash, even nothing: `/a/**` matches `/a/`, but not `/a`. */
 export type Pattern = { readonly segments: readonly Segment[]; readonly rest: boolean }
 
 const SEGMENTS_MAX = 64
@@ -67,11 +67,11 @@ const segmentText = (segment: Segment): string =>
 export const patternText = ({ segments, rest }: Pattern): string =>
   `/${[...segments.map(segmentText), ...(rest ? ['**'] : [])].join('/')}`
 
-/** True if the parameter is the whole segment. */
+/** True if the parameter takes the whole segment. */
 export const isWhole = (segment: Segment | undefined): boolean =>
   segment?.kind === 'parameter' && segment.before === '' && segment.after === ''
 
-/** True if the segment has this text. `mayBeEmpty`: to Fastify, a parameter at the end may be. */
+/** True if the segment matches this text. `mayBeEmpty`: so does an empty value, as Fastify allows at the end of a path. */
 export function hasText(segment: Segment, text: string, { mayBeEmpty = false } = {}): boolean {
   if (segment.kind === 'literal') return segment.text === text
   const { before, after } = segment
@@ -79,13 +79,13 @@ export function hasText(segment: Segment, text: string, { mayBeEmpty = false } =
   return text.length >= least && text.startsWith(before) && text.endsWith(after)
 }
 
-/** True if `other` has every text that `one` has. */
+/** True if `other` matches every text that `one` matches. */
 export function isSegmentWithin(one: Segment, other: Segment): boolean {
   if (one.kind === 'literal') return hasText(other, one.text)
   return other.kind === 'parameter' && one.before.startsWith(other.before) && one.after.endsWith(other.after)
 }
 
-/** The texts that both have; null: none. */
+/** A segment that matches the texts which both match; null: no text. */
 export function commonSegment(one: Segment, other: Segment): Segment | null {
   if (one.kind === 'literal') return hasText(other, one.text) ? one : null
   if (other.kind === 'literal') return hasText(one, other.text) ? other : null
@@ -107,7 +107,7 @@ export function isWithin(a: Pattern, b: Pattern): boolean {
   }
 }
 
-/** True if all of its paths begin with the names of `path`. */
+/** True if all paths of the pattern begin with the names of `path`. */
 export const beginsWith = ({ segments }: Pattern, path: string | null): boolean =>
   path === null ||
   path
@@ -130,8 +130,8 @@ export function overlap(a: Pattern, b: Pattern): boolean {
 export const cross = (a: Pattern, b: Pattern): boolean => overlap(a, b) && !isWithin(a, b) && !isWithin(b, a)
 
 /**
- * True if a service could take a path of these segments for one of the pattern: to Fastify, the last parameter may be empty.
- * `written`: as literals are compared, where that differs.
+ * True if a service could match the path to the pattern; to Fastify, the last parameter may be empty. `written`: the segments to
+ * compare with literals, where they differ from `path`.
  */
 export function mayMatch(
   { segments, rest }: Pattern,
@@ -142,7 +142,7 @@ export function mayMatch(
   return segments.every((one, at) => isAt(one, { path, written, at, mayBeEmpty: true }))
 }
 
-/** True if the path has the segment there. Texts around a value are compared as literals are. */
+/** True if the segment of the pattern matches the path at `at`. Texts around a value are compared as literals are. */
 export function isAt(
   segment: Segment,
   { path, written, at, mayBeEmpty = false }: PathPlace & { readonly mayBeEmpty?: boolean },
@@ -154,7 +154,7 @@ export function isAt(
 }
 type PathPlace = { readonly path: readonly string[]; readonly written: readonly string[]; readonly at: number }
 
-/** The values of the parameters, by position in the pattern, which must match the path. */
+/** The values of the parameters in the order of the pattern, which must match the path. */
 export function parametersOf({ segments }: Pattern, values: readonly string[]): readonly string[] {
   const found: string[] = []
   for (let at = 0; at < segments.length; at += 1) {
@@ -165,13 +165,13 @@ export function parametersOf({ segments }: Pattern, values: readonly string[]): 
   return found
 }
 
-/** Those within whose patterns no other lies. */
+/** The items of `found` whose patterns contain no narrower pattern of another item. */
 export const narrowest = <T>(found: readonly T[], patternOf: (one: T) => Pattern): T[] =>
   found.filter((one) =>
     found.every((other) => !isWithin(patternOf(other), patternOf(one)) || isWithin(patternOf(one), patternOf(other))),
   )
 
-/** The pattern of the same paths with the slash at their end added (`put`) or removed. */
+/** The pattern of the same paths with a slash added at their end (`put`) or removed. */
 export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
   const last = segments.at(-1)
   const ends = last !== undefined && isLiteral(last, '')
@@ -179,7 +179,7 @@ export function otherSlash({ segments, rest }: Pattern, put: boolean): Pattern {
   return { segments: ends && !rest ? segments.slice(0, -1) : segments, rest: false }
 }
 
-/** The pattern with folded literals, for comparing paths the way lenient servers do. */
+/** The pattern with folded literals, to compare paths as lenient servers do. */
 export const foldPattern = ({ segments, rest }: Pattern): Pattern => ({
   segments: segments.map((one) =>
     one.kind === 'literal' ? { kind: 'literal', text: foldText(one.text) } : foldSegment(one),

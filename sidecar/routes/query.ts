@@ -9,11 +9,11 @@ const PAIRS_MAX = 500
 export type QueryPair = {
   /** Decoded once. */
   readonly key: string
-  /** As it was sent; empty without `=`. */
+  /** The value as it was sent; empty without `=`. */
   readonly value: string
 }
 
-/** Throws RequestError. `;` separates pairs for some servers. */
+/** Throws RequestError for `;`, which separates pairs for some servers, and for more than `PAIRS_MAX` pairs. */
 export function queryPairs(query: string | null): readonly QueryPair[] {
   if (query?.includes(';')) throw malformed('The query has a semicolon')
   const pairs = query?.split('&') ?? []
@@ -26,7 +26,7 @@ export function queryPairs(query: string | null): readonly QueryPair[] {
   })
 }
 
-/** `+` is a space for most servers, so it may not be in a value that a check needs. */
+/** The value of the one key that servers read as this name. Throws RequestError for `+`, which most servers read as a space. */
 export function readQuery(query: string | null, { name, parts }: Extract<Source, { from: 'query' }>): string {
   const values: string[] = []
   for (const { key, value } of queryPairs(query)) {
@@ -44,20 +44,20 @@ export function readQuery(query: string | null, { name, parts }: Extract<Source,
   return value
 }
 
-/** True when a server could take the key for the one with these folded parts. */
+/** True when a server could read the key as the name with these folded parts. */
 export const isReadAs = (key: string, parts: readonly string[]): boolean =>
   readsAlike(keyParts(decodeAgain(key)), parts)
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const TRIPLET = /%([0-9A-Fa-f]{2})/g
 
-/** Decodes a key once more, and twice, as a server behind another server does. */
+/** The key decoded twice more, as a server behind another server does. */
 export const decodeAgain = (key: string): string =>
   key.includes('%') ? decodeOnce(decodeOnce(key)).replaceAll('\0', ' ') : key
 const decodeOnce = (key: string): string =>
   key.replace(TRIPLET, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
-/** target.ts has checked that the percent-encoding is well formed. */
+/** Decodes the text once. target.ts has checked that its percent-encoding is well formed. */
 export function decodeQuery(text: string): string {
   if (!text.includes('%')) return text
   try {

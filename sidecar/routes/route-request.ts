@@ -16,19 +16,19 @@ export type RoutingDeps = {
   /** Every host that is served: lower case, without port. */
   readonly hosts: HostSet
   readonly routes: RouteTable
-  /** The route of a path that is open to the sender, whatever the host; null: of none. */
+  /** The route of a path that is open to the sender under every host; null: the path is not open. */
   readonly openRoute: (request: RoutedRequest) => Route | null
 }
 /** `method`: the path has routes, but none for this method. `none`: the path has no route. */
 export type RequestMatch =
   | Exclude<Match, { readonly kind: 'ambiguous' | 'overlap' | 'route' }>
   | (Extract<Match, { readonly kind: 'route' }> & {
-      /** To be asked about a JSON body before it is forwarded; null: the body needs no judge. */
+      /** Must be called with a JSON body before it is forwarded; null: the body need not be read. */
       readonly judgeJson: JudgeJson | null
     })
 export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost' | 'clientAddress'> & JudgedRequest
 
-/** Limits the length of a log line that any client can cause. */
+/** Bounds the hosts in a log line, which any client can cause. */
 const HOSTS_NAMED_MAX = 10
 
 type Routed = {
@@ -39,7 +39,7 @@ type Routed = {
 
 export const createRouting = (file: Routed): RoutingDeps => routingOf(file, createRouteTable(file.routes))
 
-/** The same for a process that serves: requests get their turns meanwhile. */
+/** As `createRouting`, but in steps: a process that serves answers other requests between them. */
 export const createRoutingInTurns = async (file: Routed): Promise<RoutingDeps> =>
   routingOf(file, await createRouteTableInTurns(file.routes))
 
@@ -49,7 +49,7 @@ const routingOf = ({ hosts, openPaths }: Routed, routes: RouteTable): RoutingDep
   openRoute: createOpenRoutes(openPaths),
 })
 
-/** Fields that only a proxy adds: the request comes from somebody else than the peer, whether we trust the proxy or not. */
+/** Fields that only a proxy adds. A request with one comes from somebody else than the peer, whether the proxy is trusted or not. */
 const OF_PROXIES = /^(?:x-forwarded-|x-real-ip$|forwarded$|via$)/
 
 function createOpenRoutes(openPaths: readonly OpenPath[]): RoutingDeps['openRoute'] {
@@ -62,9 +62,9 @@ function createOpenRoutes(openPaths: readonly OpenPath[]): RoutingDeps['openRout
 }
 
 /**
- * Throws RequestError `host_unknown` for a host that is not served, `route_ambiguous` where routes overlap, and `request_invalid`
- * for a path that other servers could read as another route's, for one that may run functions of another page, or for two host
- * names that lead to different routes; `media_type_unsupported` for a form that could say something else than what is judged.
+ * Throws RequestError: `host_unknown` for a host that is not served; `route_ambiguous` where routes overlap; `request_invalid` for
+ * a path that servers could read as another route's or that may run functions of another page, and for two host names with
+ * different routes; `media_type_unsupported` for a form in which a service could find other values than were checked.
  */
 export function routeRequest(deps: RoutingDeps, request: RoutedRequest): RequestMatch {
   const { host, namedHost } = request
@@ -114,7 +114,7 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
   return { ...match, judgeJson: both(refusals) }
 }
 
-/** Refuses what either of them refuses. */
+/** A judge that refuses each body that one of the given judges refuses; null: there is none. */
 function both(refusals: readonly (JudgeJson | null)[]): JudgeJson | null {
   const found = refusals.filter((refuse) => refuse !== null)
   if (found.length < 2) return found[0] ?? null
@@ -123,7 +123,7 @@ function both(refusals: readonly (JudgeJson | null)[]): JudgeJson | null {
   }
 }
 
-/** Those of the route that decides are refused with its values. */
+/** Throws RequestError for a twin in the query (path-twins.ts) of a parameter of this route. values.ts does it for the deciding route. */
 function refuseQueryTwins(query: string | null, { route, parameters }: MatchedRoute): void {
   if (route.check === null || route.query) return
   for (const parameter of sourcesFrom({ check: route.check, context: route.context }, 'path'))
@@ -153,10 +153,10 @@ function routesOf(match: Match): readonly Route[] {
   }
 }
 
-/** A name with a dot at its end is served where the file lists it so, and has the routes of the name without it. */
+/** The host as the file must list it. A name with a final dot has the routes of the name without it. */
 const writtenName = ({ hostname, dotted }: Authority): string => (dotted === true ? `${hostname}.` : hostname)
 
-/** For the log and the command line only: a client does not learn which hosts are served. */
+/** The reason for the log and the command line alone: a client does not learn which hosts are served. */
 function unknownHostReason(host: string, hosts: readonly string[]): string {
   const more = hosts.length > HOSTS_NAMED_MAX ? ` and ${hosts.length - HOSTS_NAMED_MAX} more` : ''
   const named = `${hosts.slice(0, HOSTS_NAMED_MAX).join(', ')}${more}`

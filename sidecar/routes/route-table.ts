@@ -38,36 +38,35 @@ type Entry = { readonly route: Route; readonly rules: string }
 /** One path of the table: its pattern and its routes by method. */
 type TablePath = {
   readonly pattern: Pattern
-  /** The folded pattern. */
   readonly folded: Pattern
   readonly methods: Map<string, Entry>
   /** True if a slash at the end of its paths could lead to another route; null: not computed yet. */
   slashLeads: boolean | null
-  /** Places that have some of its paths, and neither is the more specific; null: not computed yet. */
+  /** Table paths that overlap with this one, neither being the more specific; null: not computed yet. */
   crossing: readonly TablePath[] | null
-  /** The same of folded paths. */
+  /** The same of folded patterns. */
   foldedCrossing: readonly TablePath[] | null
 }
 type Node = {
   readonly literals: Map<string, Node>
-  /** Like `literals`, by folded text. */
+  /** The same nodes by folded literal; several literals may fold to one text. */
   readonly folded: Map<string, Node[]>
-  /** Those with the longest texts around the value first. */
+  /** Sorted: those with the longest texts around the value come first. */
   readonly parameters: { readonly segment: Parameter; readonly folded: Parameter; readonly node: Node }[]
   rest: TablePath | null
   end: TablePath | null
 }
 type Root = Node & {
-  readonly places: TablePath[]
-  /** No literal below changes by folding. */
+  readonly tablePaths: TablePath[]
+  /** True if folding changes no literal of the tree. */
   unfolded: boolean
-  /** Literals below, folded, that are names of index files. */
+  /** Folded literals of the tree that are names of index files. */
   readonly indexFiles: Set<string>
-  /** Literals below, folded, that end a path or name a script, by what they are without their formats. */
+  /** Folded literals that end a path or name a script, by each of their names without formats. */
   readonly formatted: Map<string, string[]>
-  /** Formats behind parameters, folded. */
+  /** Formats after parameters, folded. */
   readonly formats: Format[]
-  /** The texts around parameters, folded: to Fastify, `/v/x` is `/v{n}/x` with an empty value. */
+  /** Folded texts around parameters. Fastify also matches an empty value there: `/v/x` is `/v{n}/x`. */
   readonly emptied: Set<string>
 }
 
@@ -80,10 +79,10 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
   return tableOver(roots)
 }
 
-/** Each takes some microseconds. */
+/** How many routes are inserted in one turn of the event loop. Each takes some microseconds. */
 const INSERTED_IN_TURN = 100
 
-/** The same for a process that serves: requests get their turns meanwhile. */
+/** As `createRouteTable`, but in steps: a process that serves answers other requests between them. */
 export async function createRouteTableInTurns(routes: readonly Route[]): Promise<RouteTable> {
   const roots: Roots = new Map()
   for (const [at, route] of routes.entries()) {
@@ -100,19 +99,19 @@ function tableOver(roots: Roots): RouteTable {
     hosts: new Set([...roots.keys()].filter((host) => host !== null)),
     match({ host, method, path }) {
       const root = rootFor(roots, host) ?? shared
-      const place = find(root, path, 0)
-      if (place === null) return { kind: 'none' }
-      const others = asSpecific(root, place, path)
-      if (others.length > 0) return withLabel(matchSeveral(root, [place, ...others], { method, path }), host)
-      const entry = select(place, method)
-      if (entry === undefined) return { kind: 'method', allow: allowedMethods([place]) }
-      const other = otherRoute(root, { place, entry, method, path })
+      const tablePath = find(root, path, 0)
+      if (tablePath === null) return { kind: 'none' }
+      const others = asSpecific(root, tablePath, path)
+      if (others.length > 0) return withLabel(matchSeveral(root, [tablePath, ...others], { method, path }), host)
+      const entry = select(tablePath, method)
+      if (entry === undefined) return { kind: 'method', allow: allowedMethods([tablePath]) }
+      const other = otherRoute(root, { tablePath, entry, method, path })
       if (other !== null) return { kind: 'ambiguous', route: entry.route, other }
-      return withLabel({ kind: 'route', ...matchedRoute(place, entry, path), alike: NONE }, host)
+      return withLabel({ kind: 'route', ...matchedRoute(tablePath, entry, path), alike: NONE }, host)
     },
     guarded({ host, route, names }) {
       const ours = rulesOf(route)
-      for (const { folded, methods } of (rootFor(roots, host) ?? shared).places) {
+      for (const { folded, methods } of (rootFor(roots, host) ?? shared).tablePaths) {
         const mayBegin = names.every((name, at) => {
           const segment = folded.segments[at]
           return segment !== undefined && hasText(segment, name, { mayBeEmpty: true })
@@ -126,11 +125,11 @@ function tableOver(roots: Roots): RouteTable {
   }
 }
 
-/** The routes of the very host, else those of its name with `*` in place of the first label. */
+/** The routes of exactly this host, else those of its name with `*` in place of the first label. */
 const rootFor = (roots: Roots, host: string): Root | undefined =>
   roots.get(host) ?? roots.get(host.replace(/^[^.]+/, '*'))
 
-/** With the first label of the host as the last value where a route names it. */
+/** The match with the first label of the host as last parameter, for routes that name it. */
 function withLabel(match: Match, host: string): Match {
   if (match.kind !== 'route' || (match.route.hostParameter === null && match.alike.length === 0)) return match
   const labelled = (one: MatchedRoute): MatchedRoute =>
@@ -141,7 +140,7 @@ function withLabel(match: Match, host: string): Match {
 function rootOf(roots: Roots, host: string | null): Root {
   const root = roots.get(host) ?? {
     ...createNode(),
-    places: [],
+    tablePaths: [],
     unfolded: true,
     indexFiles: new Set(),
     formatted: new Map(),
@@ -179,14 +178,14 @@ function insert(root: Root, route: Route): void {
     addFormatted(root, foldText(segment.text), isEnd)
     node = child
   }
-  let place = pattern.rest ? node.rest : node.end
-  if (place === null) {
-    place = { pattern, folded: foldPattern(pattern), methods: new Map(), ...NOT_COMPUTED }
-    root.places.push(place)
-    if (pattern.rest) node.rest = place
-    else node.end = place
+  let tablePath = pattern.rest ? node.rest : node.end
+  if (tablePath === null) {
+    tablePath = { pattern, folded: foldPattern(pattern), methods: new Map(), ...NOT_COMPUTED }
+    root.tablePaths.push(tablePath)
+    if (pattern.rest) node.rest = tablePath
+    else node.end = tablePath
   }
-  place.methods.set(route.method, { route, rules: rulesOf(route) })
+  tablePath.methods.set(route.method, { route, rules: rulesOf(route) })
 }
 
 function parameterNode({ parameters }: Node, segment: Parameter, folded: Parameter): Node {
@@ -209,13 +208,13 @@ function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
   }
 }
 
-/** Each once: a reading is made for each. */
+/** Adds each format once, since each one gives a reading. */
 function addFormats({ formats }: Root, found: readonly Format[]): void {
   for (const one of found)
     if (!formats.some(({ stem, added }) => stem === one.stem && added === one.added)) formats.push(one)
 }
 
-/** Depth first, literal before parameter before rest, so that no place is more specific than the first find. */
+/** Searches depth first: literal before parameter before rest. So the first table path found is the most specific. */
 function find(node: Node, path: PathSegments, at: number): TablePath | null {
   const segment = path.segments[at]
   if (segment === undefined) return node.end
@@ -232,85 +231,86 @@ function find(node: Node, path: PathSegments, at: number): TablePath | null {
   return node.rest
 }
 
-/** Other places that services may take the path for, and that are as specific as `place`. */
-function asSpecific({ places }: Root, place: TablePath, { segments, written }: PathSegments): readonly TablePath[] {
-  place.crossing ??= places.filter((other) => cross(place.pattern, other.pattern))
-  if (place.crossing.length === 0) return NONE
-  const found = place.crossing.filter(({ pattern }) => mayMatch(pattern, segments, written))
+/** Other table paths that services may match the path to, and that are as specific as `ours`. */
+function asSpecific({ tablePaths }: Root, ours: TablePath, { segments, written }: PathSegments): readonly TablePath[] {
+  ours.crossing ??= tablePaths.filter((other) => cross(ours.pattern, other.pattern))
+  if (ours.crossing.length === 0) return NONE
+  const found = ours.crossing.filter(({ pattern }) => mayMatch(pattern, segments, written))
   return mayBeEmpty(segments) ? found : narrowest(found, ({ pattern }) => pattern)
 }
 
-/** Then what is the narrowest to one service does not match to another. */
+/** Some services match an empty last value and others do not, so they differ in which pattern is the narrowest. */
 const mayBeEmpty = (segments: readonly string[]): boolean => segments.at(-1) === ''
 
-/** Those that match must agree. */
+/** The match where several table paths are equally specific: all of them must agree about the request. */
 function matchSeveral(
   root: Root,
-  places: readonly TablePath[],
+  tablePaths: readonly TablePath[],
   { method, path }: { readonly method: string; readonly path: PathSegments },
 ): Match {
-  const chosen = places.flatMap((place) => {
-    const entry = select(place, method)
-    return entry === undefined ? [] : [{ place, entry }]
+  const chosen = tablePaths.flatMap((tablePath) => {
+    const entry = select(tablePath, method)
+    return entry === undefined ? [] : [{ tablePath, entry }]
   })
   const [first] = chosen
-  if (first === undefined) return { kind: 'method', allow: allowedMethods(places) }
-  // Where a place lacks the method, each of its routes says how its paths are protected.
-  const could = places.flatMap((place) => {
-    const entry = select(place, method)
-    const entries = entry === undefined ? [...place.methods.values()] : [entry]
-    return entries.map((one) => matchedRoute(place, one, path))
+  if (first === undefined) return { kind: 'method', allow: allowedMethods(tablePaths) }
+  // Where a table path lacks the method, all of its routes show how its paths are protected.
+  const could = tablePaths.flatMap((tablePath) => {
+    const entry = select(tablePath, method)
+    const entries = entry === undefined ? [...tablePath.methods.values()] : [entry]
+    return entries.map((one) => matchedRoute(tablePath, one, path))
   })
   if (new Set(could.map(judgementOf)).size > 1) return { kind: 'overlap', routes: could.map(({ route }) => route) }
-  for (const { place, entry } of chosen) {
-    const other = otherRoute(root, { place, entry, method, path, alike: places })
+  for (const { tablePath, entry } of chosen) {
+    const other = otherRoute(root, { tablePath, entry, method, path, alike: tablePaths })
     if (other !== null) return { kind: 'ambiguous', route: entry.route, other }
   }
   const { route } = first.entry
   return {
     kind: 'route',
-    ...matchedRoute(first.place, first.entry, path),
+    ...matchedRoute(first.tablePath, first.entry, path),
     alike: could.filter((one) => one.route !== route),
   }
 }
 
-const matchedRoute = (place: TablePath, { route }: Entry, { segments }: PathSegments): MatchedRoute => ({
+const matchedRoute = (tablePath: TablePath, { route }: Entry, { segments }: PathSegments): MatchedRoute => ({
   route,
-  parameters: parametersOf(place.pattern, segments),
+  parameters: parametersOf(tablePath.pattern, segments),
 })
 
 const NONE: readonly never[] = []
 
 type MatchedEntry = {
-  readonly place: TablePath
+  readonly tablePath: TablePath
   readonly entry: Entry
-  /** Places that match the path itself and protect it in the same way. */
+  /** Table paths that match the path itself and protect it in the same way. */
   readonly alike?: readonly TablePath[]
   readonly method: string
   readonly path: PathSegments
 }
 
 /** A route with other rules that some service could run for the request; null: no such route. */
-function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: MatchedEntry): Route | null {
+function otherRoute(root: Root, { tablePath, entry, method, path, alike = NONE }: MatchedEntry): Route | null {
   refuseOutside(entry.route, path.segments)
   // The fast path of most requests: no other reading exists.
   const { unfolded, indexFiles, formatted, formats, emptied } = root
   const hasFormats =
-    (place.pattern.rest && formats.length > 0) || path.segments.some((text) => formatted.has(text) || emptied.has(text))
+    (tablePath.pattern.rest && formats.length > 0) ||
+    path.segments.some((text) => formatted.has(text) || emptied.has(text))
   if (unfolded && indexFiles.size === 0 && !hasFormats && isPlain(path)) {
-    place.slashLeads ??= slashLeads(root, place)
-    if (!place.slashLeads) return null
+    tablePath.slashLeads ??= slashLeads(root, tablePath)
+    if (!tablePath.slashLeads) return null
   }
-  const names = { pattern: place.folded, indexFiles, formatted, formats }
+  const names = { pattern: tablePath.folded, indexFiles, formatted, formats }
   const count = strippedCount(entry.route.stripPath)
   for (const reading of count === 0 ? readingsOf(path, names) : readingsBelow(count, path, names)) {
-    for (const other of foldedPlaces(root, reading.segments, path.segments.length - 1)) {
-      if (other === place || alike.includes(other)) continue
+    for (const other of foldedTablePaths(root, reading.segments, path.segments.length - 1)) {
+      if (other === tablePath || alike.includes(other)) continue
       const theirs = select(other, method)
-      // Fastify has no such route either.
+      // No service has a route here: Fastify matches no empty value in this way either.
       if (theirs === undefined && !mayMatchWhole(other, reading.segments)) continue
-      if (isForeseen(reading, { ours: place.pattern, theirs: other.pattern })) continue
-      const plain = protectionOf(place, entry)
+      if (isForeseen(reading, { ours: tablePath.pattern, theirs: other.pattern })) continue
+      const plain = protectionOf(tablePath, entry)
       // Parameters at other positions have other values, so equal rules then mean other checks.
       const moved = !reading.aligned && usesPlaces(plain.rules)
       const ours = moved ? { ...plain, rules: '' } : plain
@@ -323,7 +323,7 @@ function otherRoute(root: Root, { place, entry, method, path, alike = NONE }: Ma
   return null
 }
 
-/** False where only a value that is empty leads to the place. */
+/** False where only an empty value leads to the table path. */
 const mayMatchWhole = ({ folded: { segments, rest } }: TablePath, path: readonly string[]): boolean =>
   rest || segments.every((one, at) => hasText(one, path[at] ?? ''))
 
@@ -334,29 +334,29 @@ const protectionOf = ({ folded }: TablePath, { route, rules: verdict }: Entry): 
   upstream: route.upstream,
 })
 
-function slashLeads(root: Root, place: TablePath): boolean {
-  const slashed = otherSlash(place.folded, true)
-  return root.places.some(
+function slashLeads(root: Root, tablePath: TablePath): boolean {
+  const slashed = otherSlash(tablePath.folded, true)
+  return root.tablePaths.some(
     (other) =>
-      other !== place &&
+      other !== tablePath &&
       overlap(slashed, other.folded) &&
-      (!isWithin(place.folded, other.folded) || isWithin(other.folded, place.folded)),
+      (!isWithin(tablePath.folded, other.folded) || isWithin(other.folded, tablePath.folded)),
   )
 }
 
-/** The most specific places that the folded segments reach. `lastAt`: where the path ends as it was sent. */
-function foldedPlaces(root: Root, segments: readonly string[], lastAt: number): readonly TablePath[] {
+/** The most specific table paths that the folded segments reach. `lastAt`: the index of the last segment as it was sent. */
+function foldedTablePaths(root: Root, segments: readonly string[], lastAt: number): readonly TablePath[] {
   const found = findFolded(root, segments, { at: 0, lastAt })
-  const crossing = found.flatMap((place) => {
-    place.foldedCrossing ??= root.places.filter((other) => cross(place.folded, other.folded))
-    return place.foldedCrossing.filter(({ folded }) => mayMatch(folded, segments))
+  const crossing = found.flatMap((tablePath) => {
+    tablePath.foldedCrossing ??= root.tablePaths.filter((other) => cross(tablePath.folded, other.folded))
+    return tablePath.foldedCrossing.filter(({ folded }) => mayMatch(folded, segments))
   })
   if (crossing.length === 0) return found
   const rivals = mayBeEmpty(segments) ? crossing : narrowest(crossing, ({ folded }) => folded)
   return [...new Set([...found, ...rivals])]
 }
 
-/** Finds, for each spelling of a literal, the most specific places, and those that Fastify runs with an empty value: at the end, but for `/`, and within texts. */
+/** The most specific table paths for each spelling of a literal, and those that Fastify matches with an empty value. */
 function findFolded(
   node: Node,
   folded: readonly string[],
@@ -378,14 +378,14 @@ function findFolded(
       continue
     }
     if (taken.some((narrow) => isSegmentWithin(narrow, one) && !isSegmentWithin(one, narrow))) continue
-    const places = findFolded(child, folded, next)
-    if (places.length > 0) taken.push(one)
-    found.push(...places)
+    const tablePaths = findFolded(child, folded, next)
+    if (tablePaths.length > 0) taken.push(one)
+    found.push(...tablePaths)
   }
   return [...empty, ...(found.length > 0 || node.rest === null ? found : [node.rest])]
 }
 
-// Methods that a `*` does not cover: TRACE echoes credentials, CONNECT opens a tunnel.
+// Methods that `*` does not cover: TRACE echoes credentials, CONNECT opens a tunnel.
 const NEVER = new Set(['TRACE', 'CONNECT'])
 
 function select({ methods }: TablePath, method: string): Entry | undefined {
@@ -393,8 +393,8 @@ function select({ methods }: TablePath, method: string): Entry | undefined {
   return entry ?? (NEVER.has(method) ? undefined : methods.get('*'))
 }
 
-function allowedMethods(places: readonly TablePath[]): readonly string[] {
-  const names = new Set(places.flatMap(({ methods }) => [...methods.keys()]).filter((name) => name !== '*'))
+function allowedMethods(tablePaths: readonly TablePath[]): readonly string[] {
+  const names = new Set(tablePaths.flatMap(({ methods }) => [...methods.keys()]).filter((name) => name !== '*'))
   if (names.has('GET')) names.add('HEAD')
   return [...names.add('OPTIONS')].sort()
 }

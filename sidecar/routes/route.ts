@@ -14,22 +14,22 @@ import type { StepUp } from './step-up.ts'
 export type Route = RouteOptions & {
   /** As written in the file, such as `GET /invoices/{id}`: names the route in logs and metrics. */
   readonly id: string
-  /** Lower case, perhaps with `*` in place of the first label; null: every served host that has no routes of its own. */
+  /** In lower case, perhaps with `*` in place of the first label; null: every served host that has no routes of its own. */
   readonly host: string | null
-  /** The name of the first label of the host, which is the last of the parameters; null: it is no value. */
+  /** The name under which checks read the first label of the host, as the last parameter; null: they do not. */
   readonly hostParameter: string | null
   /** `*`: every method. */
   readonly method: string
   readonly pattern: Pattern
-  /** Null: public. */
+  /** Null: the route is public. */
   readonly check: Check | null
-  /** Public, and the service learns who sends a valid token or has a session. */
+  /** The route is public, and the service still learns who sends a valid token or has a session. */
   readonly withIdentity: boolean
-  /** The rules of a route of the kind MCP, which is one route for each of its methods; null: it is of another kind. */
+  /** The rules of a route for MCP, which becomes one route for each method of HTTP; null: another kind of route. */
   readonly mcp: McpRules | null
 }
 
-/** The organization that they are asked about in; null: no check of the route needs one. */
+/** `organization`: the one in which the PDP is asked about guests; null: no check of the route needs one. */
 export type Guests = { readonly organization: string | null }
 
 /** A path that is open to some peers under every host. `route` is public, and its pattern is that path. */
@@ -41,9 +41,9 @@ export type Match =
   /** `alike`: further routes that match and are as specific. They protect the request in the same way. */
   | (MatchedRoute & { readonly kind: 'route'; readonly alike: readonly MatchedRoute[] })
   | { readonly kind: 'method'; readonly allow: readonly string[] }
-  /** Some servers would read the path as one of the route `other`, which has other rules than `route`. */
+  /** Some servers would match the path to the route `other`, which has other rules than `route`. */
   | { readonly kind: 'ambiguous'; readonly route: Route; readonly other: Route }
-  /** These match, none is the most specific, and they protect the request in different ways, or some lack the method. */
+  /** Several routes match, none is the most specific, and they protect the request in different ways, or some lack the method. */
   | { readonly kind: 'overlap'; readonly routes: readonly Route[] }
   | { readonly kind: 'none' }
 
@@ -57,7 +57,7 @@ export type RouteTable = {
   readonly hosts: ReadonlySet<string>
 }
 
-/** True if both say what happens to the same requests. */
+/** True if both routes match the same requests. */
 export const isSameRoute = (
   a: Pick<Route, 'host' | 'method' | 'pattern'>,
   b: Pick<Route, 'host' | 'method' | 'pattern'>,
@@ -65,40 +65,40 @@ export const isSameRoute = (
   a.host === b.host && a.method === b.method && isWithin(a.pattern, b.pattern) && isWithin(b.pattern, a.pattern)
 
 export type RouteOptions = {
-  /** `%2f` may be in the path. */
+  /** True: the path may contain `%2f`. */
   readonly encodedSlash: boolean
-  /** `;` may be in the path. */
+  /** True: the path may contain `;`. */
   readonly semicolon: boolean
-  /** The query may have a key with the name of a checked parameter of the path and another value, or one that names a function. */
+  /** True: the query may repeat a checked parameter of the path with another value, and may name a function of a page framework. */
   readonly query: boolean
   /**
-   * `keep`: the body may have what a service could take for a judged value, or for the method. `judge`: it is read also where
-   * only a parameter of the path could be found there again.
+   * `keep`: the body may contain keys that a service could take for a checked value or for the method. `judge`: the body is read even
+   * where it could repeat only a parameter of the path.
    */
   readonly body: 'keep' | 'judge' | null
-  /** The bound of a body that is read; null: as the file says. */
+  /** How many bytes a body that is read may have; null: as the file says. */
   readonly bodyBytesMax: number | null
   readonly forwardToken: boolean
   /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
   readonly shadow: boolean
-  /** WebSocket connections may be opened. */
+  /** True: WebSocket connections may be opened. */
   readonly websocket: boolean
-  /** Origins whose pages may open one. A client without an Origin field is not a browser. */
+  /** Origins whose pages may open a WebSocket. A client without an Origin field is not a browser. */
   readonly origins: ReadonlySet<string>
-  /** Where pages that cannot set Authorization have their token; null: nowhere. */
+  /** Where the token is for pages that cannot set Authorization; null: only there. */
   readonly tokenFrom: TokenFrom | null
   /** Null: no page of another origin reads answers. */
   readonly cors: Cors | null
   readonly stepUp: StepUp | null
-  /** The only issuers, of those of the file, whose tokens count; null: all. */
+  /** The issuers of the file whose tokens count here; null: all. */
   readonly issuers: readonly string[] | null
-  /** A token must be for one of these as well; null: what the file says is enough. */
+  /** A token must also name one of these audiences; null: the audience of the file is enough. */
   readonly audience: readonly string[] | null
-  /** The service behind; null: that of the file. */
+  /** The service behind the route; null: that of the file. */
   readonly upstream: UpstreamEntry | null
-  /** The beginning of its paths that the service does not get; null: it gets whole paths. */
+  /** The beginning of the route's paths that the service does not get; null: it gets whole paths. */
   readonly stripPath: string | null
-  /** The path of the service's own below which it gets them; null: its root. */
+  /** The path that is put before the forwarded path; null: none. */
   readonly addPath: string | null
   /** The longest silence of the service before its answer, in milliseconds; null: as the file says. */
   readonly upstreamHeadersMs: number | null

@@ -5,9 +5,9 @@
  */
 import { PAGE_DATA_FILE, PAGE_DATA_NAMES, PAGE_DATA_PATHS } from '../frameworks/page-frameworks.ts'
 
-/** In lower case. Scripts of CGI, PHP, ASP.NET and ColdFusion, which take more of a path behind their name. */
+/** In lower case. Scripts of CGI, PHP, ASP.NET and ColdFusion: their servers take the names after a script as its argument. */
 const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp]x|axd|svc|cf[mc]|cfml|jspx?)$/
-/** Those of them that are used as front controllers. */
+/** Scripts that are used as front controllers. */
 const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
 export const SCRIPT_FOLDER = /^f?cgi-bin$/
 const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
@@ -20,7 +20,7 @@ export function pagesOfData(segments: readonly string[]): readonly (readonly str
     return [[...segments.slice(0, -2), '']]
   return PAGE_DATA_PATHS.flatMap(({ start, skipped, end, home }) => {
     if (!end.test(last)) return []
-    // The folder may have such a name, too.
+    // A folder may also have the framework's name, so both its first and its last place are tried.
     return [...new Set([segments.indexOf(start[0]), segments.lastIndexOf(start[0])])].flatMap((at) => {
       const from = at + start.length + skipped
       if (at < 0 || from >= segments.length || start.some((name, place) => segments[at + place] !== name)) return []
@@ -34,35 +34,35 @@ export function pagesOfData(segments: readonly string[]): readonly (readonly str
 export const isScript = (segments: readonly string[], at: number): boolean =>
   SCRIPT.test(segments[at] ?? '') || SCRIPT_FOLDER.test(segments[at - 1] ?? '')
 
-/** True when a reader could find a script or an index file in the folded path. */
+/** True when a server could find a script or an index file in the folded path. */
 export const namesScript = (segments: readonly string[]): boolean =>
   segments.some((text, at) => isScript(segments, at) || isIndexFile(text))
 
-/** A file's names without its formats: `backup.tar` and `backup` of `backup.tar.gz`. */
+/** The name of a file without its formats: `backup.tar` and `backup` of `backup.tar.gz`. */
 export function stemsOf(name: string): string[] {
   const stems: string[] = []
   for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) stems.push(name.slice(0, dot))
   return stems
 }
 
-/** The endings that a reader could add to a name that ends in `stem`. */
+/** `added`: an ending that a server could add to a name that ends in `stem`. */
 export type Format = { readonly stem: string; readonly added: string }
 
-/** Behind the parameter of a route: `.csv` of `{file}.csv`. */
+/** The formats in the text after a parameter: `.csv` of `{file}.csv`. */
 export const formatsOf = ({ after }: { readonly after: string }): readonly Format[] =>
   [...after.matchAll(/\./g)].map(({ index }) => ({ stem: after.slice(0, index), added: after.slice(index) }))
 
 export type ScriptReading = {
   readonly segments: readonly string[]
-  /** Where the script stands in the path; null: it is an index file at its end. */
+  /** The index of the script in the path; null: the reading is about an index file at its end. */
   readonly scriptAt: number | null
-  /** The segment of this reading that it depends on: the script itself, or the first one behind it. */
+  /** The index of the segment in this reading that it depends on: the script itself, or the first one after it. */
   readonly decisiveAt: number
-  /** False when the segments moved. */
+  /** False when the reading moved segments. */
   readonly aligned: boolean
 }
 
-/** The folded path as servers may read it that find a script in it. */
+/** The folded path as servers may read it when they find a script in it. */
 export function* scriptReadings(segments: readonly string[]): Generator<ScriptReading, void, undefined> {
   const last = segments.length - 1
   if (isIndexFile(segments[last] ?? ''))
@@ -71,7 +71,7 @@ export function* scriptReadings(segments: readonly string[]): Generator<ScriptRe
     if (!isScript(segments, at)) continue
     yield { segments: segments.slice(0, at + 1), scriptAt: at, decisiveAt: at, aligned: true }
     if (!FRONT_CONTROLLER.test(segments[at] ?? '')) continue
-    // The paths of an application below a folder, and of one that the server's rewriting rules put there.
+    // The script's own path is dropped: below a folder, or below the root, as rewriting rules do it.
     yield { segments: segments.toSpliced(at, 1), scriptAt: at, decisiveAt: at, aligned: false }
     yield { segments: segments.slice(at + 1), scriptAt: at, decisiveAt: 0, aligned: false }
   }

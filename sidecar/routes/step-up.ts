@@ -2,16 +2,16 @@
 import type { SignIn } from '../pdp-client/question.ts'
 
 export type StepUp = {
-  /** One of them is enough; empty: any. */
+  /** One of these values is enough; empty: any sign-in. */
   readonly acrValues: readonly string[]
-  /** Seconds since the sign-in; null: any. */
+  /** The age of the sign-in at most, in seconds; null: any. */
   readonly maxAgeSeconds: number | null
 }
 
-/** How far the clock of an issuer may be ahead of ours. */
+/** How many seconds the clock of an issuer may be ahead of ours. */
 const AHEAD_SECONDS_MAX = 60
 
-/** An unknown acr or auth_time does not satisfy a requirement, and nor does a time that has not come yet. */
+/** An unknown acr or auth_time does not satisfy a requirement; neither does a time in the future. */
 export function satisfies({ acr, authTime }: SignIn, { acrValues, maxAgeSeconds }: StepUp, nowMs: number): boolean {
   if (acrValues.length > 0 && (acr === null || !acrValues.includes(acr))) return false
   if (maxAgeSeconds === null) return true

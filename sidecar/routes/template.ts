@@ -12,22 +12,22 @@ export type Source =
   | { readonly from: 'client'; readonly name: 'address' }
   /** `path`: percent-decoded once. `host`: in lower case, without port. */
   | { readonly from: 'request'; readonly name: 'method' | 'path' | 'host' }
-  /** A member of an item of the answer, by its exact names from the outermost; none: the item itself. */
+  /** A member of an item of the answer, by its exact names from the outermost; no names: the item itself. */
   | { readonly from: 'item'; readonly path: readonly string[] }
-  /** Names of members from the outermost; `parts`: folded. */
+  /** A member of the JSON body, by its names from the outermost. `parts`: the folded names. */
   | { readonly from: 'body'; readonly path: readonly string[]; readonly parts: readonly string[] }
-/** Literal texts and sources in turn; never two adjacent sources. */
+/** Literal texts and sources alternate; two sources are never adjacent. */
 export type Template = readonly (string | Source)[]
 
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/
 /** Issuers name claims by URLs (`https://app.example.com/roles`) and in name spaces (`cognito:groups`). */
 const CLAIM_NAME = /^[\x21-\x5a\x5c\x5e-\x7a\x7c\x7e]{1,128}$/
-/** `filter[org]` and `$top`, too. */
+/** Allows `filter[org]` and `$top`, too. */
 const QUERY_NAME = /^[A-Za-z0-9_.$[\]-]{1,128}$/
 const HEADER_NAME = /^[A-Za-z0-9-]{1,128}$/
 const BODY_DEPTH_MAX = 8
 
-/** The source, or an error message. `parameters`: those of the route's path. */
+/** The source, or an error message. `parameters`: the names in the route's path. */
 export function parseSource(text: string, parameters: readonly string[]): Source | string {
   const dot = text.indexOf('.')
   const from = dot < 0 ? 'path' : text.slice(0, dot)
@@ -55,16 +55,16 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   return from === 'item' ? { from, path } : { from, path, parts: keyParts(name) }
 }
 
-/** For messages. */
+/** The source as messages name it. */
 export const describeSource = (source: Source): string =>
   'path' in source ? [source.from, ...source.path].join('.') : `${source.from}.${source.name}`
 
-/** As a route file writes it. */
+/** The source as a route file writes it. */
 export const sourceText = (source: Source): string => (source.from === 'path' ? source.name : describeSource(source))
 export const templateText = (template: Template): string =>
   template.map((part) => (typeof part === 'string' ? part : `{${sourceText(part)}}`)).join('')
 
-/** Part of an id. */
+/** True for a text that may be part of an id. */
 const isLiteral = (text: string): boolean => text === '' || text === '*' || (isObjectId(text) && !/[{}]/.test(text))
 
 /** The template, or an error message. */

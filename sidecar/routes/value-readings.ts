@@ -1,7 +1,7 @@
 /**
- * Refuses what would let a service read another value, or run another method, than was judged: many frameworks merge the fields of
- * a form or of a JSON body into the query, where the body wins, and take `_method` for the method of a POST. Some take every body
- * for a form, whatever its type and method. The sidecar reads JSON alone.
+ * Refuses requests in which a service could read another value, or run another method, than was checked: many frameworks merge the
+ * fields of a form or of a JSON body into the query, where the body wins, and take `_method` for the method of a POST. Some read every
+ * body as a form, whatever its type and method. The sidecar reads JSON alone.
  */
 import { stringAt } from '../../pdp/shared/base/json-text.ts'
 import { foldText } from '../http/folding.ts'
@@ -14,14 +14,14 @@ import { refuseJsonTwin } from './path-twins.ts'
 import { decodeAgain, isReadAs } from './query.ts'
 import type { Route } from './route.ts'
 
-/** The routes that a request of another method could lead to, by the same path. */
+/** The routes to which the same path leads with another method. */
 export type RoutesByMethod = (method: string) => readonly Route[]
 export type JudgedRequest = Pick<InboundRequest, 'method' | 'target' | 'raw' | 'names' | 'bodyBytes'>
 
-/** Throws RequestError for the text of a JSON body from which a service could take something else than was judged. */
+/** Throws RequestError for a JSON body in which a service could find other values, or another method, than were checked. */
 export type JudgeJson = (text: string) => void
 
-/** Throws RequestError. Null: the body needs no judge. Frameworks run only a POST as another method. */
+/** Throws RequestError. Null: the body need not be read. Frameworks run only a POST as another method. */
 export function refuseOtherReadings(
   request: JudgedRequest,
   { route, parameters }: { readonly route: Route; readonly parameters: readonly string[] },
@@ -60,7 +60,7 @@ export function refuseOtherReadings(
   }
 }
 
-/** A service that takes every body for a form finds one in `{"x":"&org=acme&"}`. JSON begins with no key of a form. */
+/** A service that reads every body as a form finds `org` in `{"x":"&org=acme&"}`. JSON itself begins with no key. */
 function refuseFormKeys(text: string, wanted: readonly { readonly parts: readonly string[] }[]): void {
   for (const pair of text.split(/[&;]/).slice(1)) {
     const [key = ''] = pair.split('=', 1)
@@ -69,7 +69,7 @@ function refuseFormKeys(text: string, wanted: readonly { readonly parts: readonl
   }
 }
 
-/** A body that only its reader could tell to be empty needs a judge, which no body that is there gets past (`readBody`). */
+/** A request that may yet turn out to have no body gets a judge that does nothing: before it, `readBody` refuses any other body. */
 function refuseOther(kind: 'form' | 'other' | 'unsaid', { bodyBytes }: JudgedRequest, from: string): JudgeJson {
   if (kind === 'unsaid' || (kind === 'other' && bodyBytes === 0)) return () => undefined
   throw refused(
@@ -91,8 +91,8 @@ const FORM = /x-www-form-urlencoded|multipart\//i
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+[ \t]*(?:;.*)?$/i
 
 /**
- * The kind that a service may take the body for; null: no body is there. Rack takes a POST without a media type for a form. A gateway may not
- * tell the length of a body, so of a body with a type the type alone counts. `unsaid`: only its end tells whether there is one.
+ * The kind of body that a service may see; null: there is no body. Rack reads a POST without a media type as a form. A gateway may not
+ * tell the length, so a body with a type is judged by the type alone. `unsaid`: only the end of the request tells whether it has a body.
  */
 function bodyKind({ method, raw, names, bodyBytes }: JudgedRequest): 'form' | 'json' | 'other' | 'unsaid' | null {
   let found: string | null = null
@@ -119,7 +119,7 @@ function otherMethod(route: Route, byMethod: RoutesByMethod): Route | null {
 const protectsAlike = (route: Route, other: Route): boolean =>
   other === route || other.check === null || rulesOf(other) === rulesOf(route)
 
-/** The letters of such keys. Symfony, Laravel, Spring and Express know `_method`; Google's APIs and OData know others. */
+/** Such keys without other characters. Symfony, Laravel, Spring and Express know `_method`; Google's APIs and OData know others. */
 const METHOD_KEYS = new Set([
   'httpmethod',
   'xhttpmethod',
@@ -129,23 +129,23 @@ const METHOD_KEYS = new Set([
   'xhttpmethodoverride',
 ])
 
-/** A key `method` is an ordinary one, unless PHP or another reader could make `_method` of what is before it. */
+/** The key `method` alone is an ordinary name, unless characters before it could become `_`, as in PHP. */
 function namesMethod(key: string): boolean {
   const text = foldText(decodeAgain(key))
   const letters = text.replace(/[^a-z]/g, '')
   return letters === 'method' ? !text.startsWith('method') : METHOD_KEYS.has(letters)
 }
 
-/** Bodies may describe requests, and `httpMethod` is an ordinary key there. */
+/** Bodies may describe requests, so `httpMethod` is an ordinary key there. */
 const namesJsonMethod = (key: string): boolean => namesMethod(key) && !/^http_?method$/i.test(key)
 
-/** Empty for what is no text. */
+/** The value if it is a string of JSON, else an empty text. */
 const textIn = (value: string): string => (value.startsWith('"') ? stringAt(value, 0, value.length) : '')
 
-/** Finding a route takes as long as the path is, so a request may name few methods. */
+/** How many methods one request may name. Each is matched to a route, which takes as long as the path is. */
 const METHODS_NAMED_MAX = 4
 
-/** For the methods that one request names, one after the other. Throws RequestError. */
+/** True for a method whose routes have the same rules. It counts over all methods that one request names. Throws RequestError. */
 function leadsAlike({ route, byMethod }: Judging): (value: string) => boolean {
   let count = 0
   return (value) => {
@@ -159,7 +159,7 @@ function leadsAlike({ route, byMethod }: Judging): (value: string) => boolean {
 type Judging = { readonly route: Route; readonly byMethod: RoutesByMethod }
 
 function refuseMethodKey(query: string, judging: Judging): void {
-  // Most queries have no such key, however it is encoded.
+  // Most queries have no such key in any encoding, and are not parsed.
   if (!/m|%/i.test(query)) return
   const leads = leadsAlike(judging)
   for (const pair of query.split(/[&;]/)) {

@@ -1,4 +1,4 @@
-/** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names are equal). */
+/** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names count as equal). */
 import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
@@ -14,13 +14,13 @@ import { describeSource, type Source, type Template } from './template.ts'
 export type ValueOptions = {
   readonly request: InboundRequest
   readonly parameters: readonly string[]
-  /** The query may have other values for them. */
+  /** True: the query may have other values for parameters of the path. */
   readonly keepQuery: boolean
-  /** Null: a guest, who has no token. */
+  /** Null: the sender is a guest, who has no token. */
   readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'> | null
   /** The text of the JSON body; null: the request has no body, or no check of the route reads it. */
   readonly body: string | null
-  /** The text of an item of the answer. */
+  /** The JSON text of an item of the answer. */
   readonly item?: string
 }
 
@@ -73,7 +73,7 @@ export function requestValues(options: ValueOptions): CheckValues {
       const value = read(part)
       if (value === null) return null
       const next = template[at + 1]
-      // Otherwise two different pairs of values could give the same id for `{a}/{b}`.
+      // Otherwise two different pairs of values could give one id for `{a}/{b}`.
       if (typeof next === 'string' && template.length > 2 && value.includes(next.charAt(0)))
         throw malformed(`The value of ${describeSource(part)} contains the character that ends it`)
       id += checkPart(value, part)
@@ -96,7 +96,7 @@ export function requestValues(options: ValueOptions): CheckValues {
 
 const NO_CLAIMS = { all: Object.freeze(Object.create(null)), scopes: new Set<string>(), organization: null }
 
-/** Clients read an answer by exact names. Throws RequestError. */
+/** The value of a member of an item, by exact names: clients read answers so. Throws RequestError. */
 function readItem(item: string, source: Extract<Source, { from: 'item' }>, type: ReadType): string {
   const at = exactPlace(item, source.path)
   if (at === null) throw missing(`${describeSource(source)} is missing`)
@@ -105,13 +105,13 @@ function readItem(item: string, source: Extract<Source, { from: 'item' }>, type:
 
 function checkPart(value: string, source: Source): string {
   if (!isObjectId(value)) throw malformed(`The value of ${describeSource(source)} cannot be part of a resource id`)
-  // A claim is the issuer's word, which no service reads out of the request.
+  // A claim comes from the issuer, so no service reads it out of the request.
   if (source.from !== 'claims' && !isReadAlike(value))
     throw malformed(`The value of ${describeSource(source)} has characters that some servers read as others`)
   return value
 }
 
-/** Rails takes a value of the query rather than the member of a body that has its name. */
+/** Throws RequestError for a key of the query with the member's name: Rails prefers the query to the body. */
 function refuseTwin(query: string | null, source: Extract<Source, { from: 'body' }>): void {
   if (query === null) return
   for (const { key } of queryPairs(query))
@@ -121,7 +121,7 @@ function refuseTwin(query: string | null, source: Extract<Source, { from: 'body'
 
 /**
  * PHP puts cookies over the query in `$_REQUEST` unless its `request_order` says otherwise, which it does not without a
- * php.ini. So a cookie must not have the name of a value that a check reads in the query.
+ * php.ini. So a request is refused if a cookie has the name of a value that a check reads in the query.
  */
 function refuseCookieTwin({ raw, names }: InboundRequest, source: Extract<Source, { from: 'query' }>): void {
   for (const [at, name] of names.entries()) {
@@ -132,27 +132,27 @@ function refuseCookieTwin({ raw, names }: InboundRequest, source: Extract<Source
   }
 }
 
-/** Decoded, as some servers do; isReadAs decodes it again. */
+/** The cookie's name, decoded once as some servers do; `isReadAs` decodes it again. */
 function cookieName(pair: string): string {
   const equals = pair.indexOf('=')
   const name = (equals < 0 ? pair : pair.slice(0, equals)).trim()
   return /%(?![0-9A-Fa-f]{2})/.test(name) ? name : decodeQuery(name)
 }
 
-/** A service may believe the host that a trusted proxy names. */
+/** Throws RequestError if the two host names differ: a service may believe the one that a trusted proxy reports. */
 function hostOf({ host, namedHost }: InboundRequest): string {
   if (namedHost !== null && namedHost.hostname !== host.hostname)
     throw malformed('The Host field and the forwarded host differ')
   return host.hostname
 }
 
-/** A slash within a segment could not be told from one between segments. */
+/** Throws RequestError for an encoded slash: the check could not tell it from one between segments. */
 function decodedPath({ target }: InboundRequest): string {
   if (target.encodedSlash) throw malformed('The path has an encoded slash')
   return `/${target.segments.join('/')}`
 }
 
-/** Integers as their digits. Anything but a string or an exact integer counts as missing. */
+/** A claim as text; integers as digits. Null, as for a missing claim: neither an id nor an exact integer. */
 function claimText(value: unknown): string | null {
   if (typeof value === 'string') return isObjectId(value) ? value : null
   return Number.isSafeInteger(value) ? String(value) : null

@@ -262,8 +262,8 @@ function rulesOf({
   requestsMax,
   serviceRequestsMax,
 }: Runtime) {
-  const { bodyBytesMax, subjectsInJournal, pathsInLog, allowedOneIn } = config.file
-  const logging = { subjectsInJournal, pathsInLog, logsAllowed: everyNth(allowedOneIn) }
+  const { bodyBytesMax, subjectsInLog, pathsInLog, allowedOneIn } = config.file
+  const logging = { subjectsInLog, pathsInLog, logsAllowed: everyNth(allowedOneIn) }
   const bounds = { limits, requestsMax, serviceRequestsMax, bodyBytesMax }
   const sending = { forwarding, forwardingTo }
   return { enforcing, ...sending, metadata, assertionKeys, signIn, proofNonce, trustedProxies, ...bounds, ...logging }

@@ -229,7 +229,7 @@ function text({
 const verdict = ({ allowed }: Result, io: NodeJS.Process): string =>
   allowed ? coloured('allowed', 'green', io) : coloured('denied', 'red', io)
 
-/** `{tuple: …}`, `{member: …}`, `{rule: …}` or `{role_grant: …}`. */
+/** A step of the reason as text. It has one member, named by its kind: `tuple`, `member`, `rule` or `role_grant`. */
 function stepText(step: object): string {
   return Object.entries(step)
     .map(([kind, value]) => `${kind.replace('_', ' ')}: ${value}`)

@@ -80,7 +80,7 @@ function modelSource({ reader }: Context, root: ReadonlyMap<string, Located>): M
   return null
 }
 
-/** Those of the files and those written in place count together. */
+/** All tuples of the store: those written in it and those of the tuple files that it names. */
 async function allTuples(context: Context, at: ReadonlyMap<string, Located>): Promise<readonly FileTuple[]> {
   const { reader, read, issues } = context
   const tuples = [...readTuples(reader, at.get('tuples'))]

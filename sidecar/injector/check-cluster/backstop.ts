@@ -115,6 +115,6 @@ const variablesOf = (spec: JsonObject): readonly { readonly name: string; readon
     expression: textOf(item, 'expression'),
   }))
 
-/** White space between words says nothing. */
+/** The text with each run of white space as one space, since white space does not change an expression. */
 const textOf = (item: Json, name: string): string =>
   (textAt(objectAt(item, name)[name], name) ?? '').trim().replace(/\s+/g, ' ')
