@@ -42,7 +42,7 @@ import { addSignals, type SignalDeps } from './signals/routes.ts'
 
 const BODY_BYTES_MAX = 262_144
 const HEADER_BYTES_MAX = 16_384
-// An id of 256 characters, percent-encoded.
+// The longest parameter: an id of 256 characters, percent-encoded.
 const PARAMETER_CHARACTERS_MAX = 768
 const REQUEST_TIMEOUT_MS = 30_000
 /** At a shutdown, open requests have this long to finish. */
@@ -60,7 +60,7 @@ export type HttpDeps = AskedFromDeps &
     readonly directory: Directory
     readonly moves: Moves
     readonly provisioning: Provisioning
-    /** For management writes. */
+    /** Runs the transactions of management writes. */
     readonly atomically: ReachAtomically
     readonly answer: AnswerQuestion
     /** Decisions of all PDPs; null or absent: none are kept. */
@@ -69,23 +69,23 @@ export type HttpDeps = AskedFromDeps &
     readonly log: Log
     /** Time for the whole request to arrive, or for the next piece of a streamed body. Default 30 s. */
     readonly bodyTimeoutMs?: number
-    /** Default: 1 s for a question, 5 s for any other call. */
+    /** The time for a call. Default: 1 s for a question, 5 s for any other call. */
     readonly deadlines?: Deadlines
-    /** Takes what other issuers push; absent: nobody pushes. */
+    /** Takes events that other issuers push; absent: none are taken. */
     readonly receiver?: { push(req: IncomingMessage, res: ServerResponse, receiverId: string): Promise<void> }
-    /** Default: nobody collects spans. */
+    /** The tracer; default: no spans are made. */
     readonly spans?: Spans | null
     /** Called with the route's pattern once a request is answered. */
     readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
   }
 export type HttpServer = {
   readonly url: string
-  /** Each answer is the last one of its connection from now on. New connections and requests are still taken. */
+  /** From now on, each answer is the last one of its connection. New connections and requests are still taken. */
   drain(): void
   close(): Promise<void>
 }
 
-/** Not yet listening; `inject` of the instance answers without a socket. */
+/** The server before it listens; `inject` of the instance answers without a socket. */
 export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance> {
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
@@ -102,10 +102,10 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
         removeAdditional: false,
         useDefaults: false,
         strictTypes: false,
-        // The schemas are ours, and tests compile each: to check them against their schema was a third of the time for routes.
+        // The schemas are our own and tests compile each. Checking them against the meta-schema took a third of the time for routes.
         meta: false,
         validateSchema: false,
-        // The problem describes the expected form of a text; the words come from its schema.
+        // The problem describes the expected form of a text in words that its schema holds.
         keywords: [FORM],
         verbose: true,
       },
@@ -115,7 +115,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
       const answer = (): void =>
         answerClientError(err, socket, (packet) => browserAnswer(deps.identity.publicPages, packet))
       const queue = queueOf(socket)
-      // Complete requests before the malformed one are answered first.
+      // Requests that arrived complete before the malformed one are answered first.
       if (queue.current === null || queue.current.req.complete) queue.endWith(answer)
       else answer()
     },
@@ -177,7 +177,7 @@ function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
   addDeadline(app, deps.deadlines ?? DEADLINES, refuse)
-  // Before the body is read: an unknown path is 404, even if its body is missing or malformed.
+  // Runs before the body is read: an unknown path is 404, even if its body is missing or malformed.
   app.addHook('onRequest', (request, _reply, done) => done(request.is404 ? unknown() : undefined))
   app.setNotFoundHandler((request, reply) => refuse(unknown(), request, reply))
 }
@@ -195,7 +195,7 @@ function addObservation(app: FastifyInstance, deps: HttpDeps): void {
     const { statusCode: status } = reply.raw
     const durationMs = reply.elapsedTime
     deps.observe({ route, method, status, durationMs })
-    // A question that was answered has a line already: that of the decision.
+    // A question that was answered already has a line: that of its decision.
     if (config.deadline !== 'decision' || status !== SUCCESS.ok) {
       const duration_ms = Math.round(durationMs * 1000) / 1000
       deps.log.info({ event: 'request', request_id: request.id, route, method, status, duration_ms })
@@ -288,7 +288,7 @@ function addReceiver(app: FastifyInstance, { receiver }: HttpDeps): void {
 function addIdentity(app: FastifyInstance, url: string, { identity, deadlines = DEADLINES }: HttpDeps): void {
   app.all(url, {
     schema: { hide: true },
-    // It answers late requests itself, each in the format of its path.
+    // The identity service answers late requests itself, each in the format of its path.
     config: { deadline: 'none' },
     onRequest: async (request, reply) => {
       if (await identity.handle(request.raw, reply.raw, deadlines.callMs)) return reply.hijack()

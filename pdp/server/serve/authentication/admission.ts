@@ -6,16 +6,16 @@ import { PdpError } from '../../../shared/domain/errors.ts'
 import { tenantOf } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../http/status.ts'
 
-/** From the arrival of a question to its answer. */
+/** The time from the arrival of a question to its answer, at most. */
 export const DECISION_MS = 1_000
 /**
- * Questions that are evaluated at once. One organization has at most three quarters of them. Beside a flood, others' p99 was half
- * of what it is with 2,048; with 512 some of theirs were refused.
+ * How many questions are evaluated at once. One organization has at most three quarters of them. Measured beside a flood: with
+ * 1,024 the p99 of other organizations was half of that with 2,048; with 512 some of their questions were refused.
  */
 const OPEN_MAX = 1_024
-/** Questions that may wait, of all organizations together. */
+/** How many questions of all organizations together may wait. */
 const WAITING_MAX = 16_384
-/** How long a question waits at most. The second value applies after the queue was never empty for that long. */
+/** How long a question waits at most; WAIT_MS_BUSY once the queue has not been empty for WAIT_MS. */
 const WAIT_MS = 500
 const WAIT_MS_BUSY = 100
 const SWEEP_MS = 25
@@ -24,7 +24,7 @@ export type Asker = { readonly organization: string | null; readonly client: str
 export type Admission = {
   /** Throws RequestProblem `overloaded`, PdpError `store_unavailable` if there is no answer in time, and what `work` throws. */
   run<T>(asker: Asker, work: () => Promise<T>): Promise<T>
-  /** Questions that wait for their turn. */
+  /** How many questions wait for their turn. */
   readonly waitingCount: number
 }
 export type AdmissionOptions = {
@@ -35,7 +35,7 @@ export type AdmissionOptions = {
   readonly deadlineMs?: number
 }
 type Waiting = {
-  /** Its tenant and its client. */
+  /** The tenant (`group`) and the client (`name`) that asked. */
   readonly line: Line
   readonly sinceMs: number
   readonly start: () => void
@@ -92,7 +92,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   }
 }
 
-/** Sheds the oldest when there are too many, and those that waited too long. `answeredMs`: when a question was answered last. */
+/** Refuses the oldest question when too many wait, and each that waited too long. `answeredMs`: when a question was answered last. */
 function createWaitingQuestions({
   clock,
   waitingMax,
@@ -140,7 +140,7 @@ function createWaitingQuestions({
     has: (tenant: string) => queue.has(tenant),
     wait(line: Line): Promise<void> {
       if (waiting.size >= waitingMax) {
-        // The client's, else its tenant's, else all: too many questions displace their own kind.
+        // The oldest of the client is refused, else of its tenant, else of all: whoever asks too much displaces its own questions.
         const [oldestOfAll] = waiting
         const oldest = queue.oldest(line) ?? oldestOfAll
         if (oldest !== undefined) shed(oldest)

@@ -71,8 +71,8 @@ export function requireUnbound(caller: Pick<ManagementClient, 'organizationScope
 }
 
 /**
- * The part that lists of the caller show: `within`: this organization and what is below it; `{}`: everything; null: nothing, because
- * it is bound to two organizations of which neither is above the other.
+ * The organizations that the caller's lists may show: `within`: this one and all below it; `{}`: all; null: none, because the
+ * caller is bound to two organizations of which neither is above the other.
  */
 export async function reachOf(
   { organizationScope }: Pick<ManagementClient, 'organizationScope'>,

@@ -56,7 +56,7 @@ export async function provesKey(
   return true
 }
 
-/** The URL of the request below our issuer. Host and proxy fields do not count. */
+/** The URL of the request, made from our issuer: the Host field and what proxies add do not count. */
 const urlOfRequest = (issuer: string, target: string): string =>
   issuer.replace(/\/$/, '') + (target.split('?', 1)[0] ?? '')
 

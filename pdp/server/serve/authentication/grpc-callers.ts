@@ -18,7 +18,10 @@ type Call = Pick<
   ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
   'metadata' | 'getAuthContext'
 >
-/** `name` is unique. Callers of one `group` share what it may take; null: it belongs to the operator, and shares with nobody. */
+/**
+ * `name` is unique. Callers of one `group` share its part of the limits; null: the caller belongs to the operator and shares with
+ * nobody.
+ */
 export type GrpcCaller = { readonly name: string; readonly group: string | null }
 /** Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
 export type AuthenticateCaller = (call: Call) => Promise<GrpcCaller>
@@ -67,7 +70,7 @@ async function serviceAccountOf(verify: VerifyServiceAccount, token: string): Pr
   try {
     return await verify(token)
   } catch (err) {
-    // It may be a token of our own issuer: introspection decides.
+    // The token may be one of our own issuer: introspection decides.
     if (err instanceof TokenError) return null
     throw err
   }

@@ -18,11 +18,11 @@ export type Person = { readonly user: string; readonly requestId: string }
 export type People = {
   /** The person for whom the console sends the request; null: another caller sends it. */
   of(message: Pick<IncomingMessage, 'headers'>): Person | null
-  /** Runs `work` with a value of the header field Authorization that means this person until `work` ends. */
+  /** Runs `work` with a value for the header field Authorization, which identifies this person until `work` ends. */
   as<T>(person: Person, work: (authorization: string) => Promise<T>): Promise<T>
 }
 
-/** Nobody outside of this process can know a ticket, and it is gone with the call that it was made for. */
+/** The value is a random ticket: nobody outside this process can know it, and it is deleted when the call that it was made for ends. */
 export function createPeople(): People {
   const tickets = new Map<string, Person>()
   return {
@@ -85,7 +85,7 @@ export async function authorizePerson(
 const tokenOf = (user: string, scopes: ReadonlySet<string>): ActiveToken =>
   tokenOfSubject({ type: 'user', id: user }, { clientId: CONSOLE_CLIENT, scopes })
 
-/** Management knows callers by their tokens. This one exists only here. */
+/** Management knows callers by their tokens, so this makes one for a caller without a token. It exists in this process only. */
 export function tokenOfSubject(
   subject: ActiveToken['subject'],
   { clientId, scopes }: Pick<ActiveToken, 'clientId' | 'scopes'>,
@@ -110,11 +110,11 @@ export function tokenOfSubject(
   }
 }
 
-/** A caller who may do everything can lack nothing, so nobody's many grants keep them from a write. */
+/** True for a caller who may do everything: then no permission needs to be compared, however many grants the caller has. */
 export const managesAll = ({ organizationScope, token }: ManagementClient): boolean =>
   organizationScope.length === 0 && SERVICE_SCOPES.every((scope) => holdsScope(token.scopes, scope))
 
-/** Those of the permissions that manage Portcullis itself and that the caller does not have as scopes. */
+/** The given permissions that manage Portcullis itself and that the caller does not have as scopes. */
 export function beyondCaller(caller: ManagementClient, permissions: readonly string[]): readonly string[] {
   const scopes = [...scopesIn(permissions)].filter((scope) => !holdsScope(caller.token.scopes, scope))
   return scopes.map(permissionOf)

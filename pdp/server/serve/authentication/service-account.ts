@@ -8,7 +8,7 @@ import { type Fetch, remoteKeys } from '../../../shared/token/remote-keys.ts'
 import { findSigner } from '../../../shared/token/signature.ts'
 import { RequestProblem } from '../http/status.ts'
 
-/** The required `audience` of a projected token. */
+/** The audience that a projected token must have. */
 export const SERVICE_ACCOUNT_AUDIENCE = 'portcullis-pdp'
 const KEYS_REFRESH_MS = 60_000
 const KEYS_AGE_MAX_MS = 24 * 3_600_000
@@ -23,7 +23,7 @@ export type ServiceAccountSettings = {
   readonly jwks: string | null
   /** The accounts that may call: `namespace/name`, or `namespace/*` for every account of a namespace. */
   readonly callers: readonly string[]
-  /** File with more of them, one a line, which changes while the PDP serves; null: there are none. */
+  /** A file with more callers, one on each line, which is read again while the PDP serves; null: there is none. */
   readonly callersFile: string | null
 }
 /** Returns the account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that is not listed. */
@@ -59,7 +59,7 @@ export function createServiceAccounts(
 const LISTED_MS = 1_000
 const LISTED_CHARACTERS_MAX = 2 * 1024 * 1024
 
-/** The callers of the file as it is now; none while it cannot be read, and lines that are none do not count. */
+/** Callers that the file lists now; none while it cannot be read. Lines that name no caller are ignored. */
 function listedCallers(path: string, clock: () => number): () => Promise<ReadonlySet<string>> {
   let last: { readonly atMs: number; readonly names: Promise<ReadonlySet<string>> } | null = null
   const read = async (): Promise<ReadonlySet<string>> => {

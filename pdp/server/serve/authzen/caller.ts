@@ -25,10 +25,10 @@ export type CallerDeps = CredentialDeps & {
 }
 /** A caller with its token. `isUnbound` reads the client once: whether this is a service that is bound to no organization. */
 export type Asker = { readonly token: ActiveToken; isUnbound(): Promise<boolean> }
-/** `provenKey`: the sender proved to hold the key that the token is bound to. `from`: for the decision log. */
+/** `provenKey`: the sender proved that it holds the key that the token is bound to. `from`: the request, for the decision log. */
 export type Caller = Asker & { readonly provenKey: boolean; inactive(): RequestProblem; readonly from: AskedFrom }
 
-/** For evaluations: whether the token still lives is found out with the answer. Throws RequestProblem. */
+/** Accepts the caller of an evaluation. A revocation of the token is found together with the answer. Throws RequestProblem. */
 export async function recognizeCaller(deps: CallerDeps & AskedFromDeps, request: FastifyRequest): Promise<Caller> {
   const message = request.raw
   const presented = presentedToken(deps.issuer, message)
@@ -39,7 +39,7 @@ export async function recognizeCaller(deps: CallerDeps & AskedFromDeps, request:
   return { ...askerOf(deps, token), provenKey, inactive, from: askedFrom(request, deps) }
 }
 
-/** For searches: the token lives now, and a service has the scope `decisions:read`. Throws RequestProblem. */
+/** Accepts the caller of a search: the token is not revoked, and a service has the scope `decisions:read`. Throws RequestProblem. */
 export async function authenticateSearcher(deps: CallerDeps, message: IncomingMessage): Promise<Asker> {
   const presented = presentedToken(deps.issuer, message)
   const token = await deps.introspect(presented.token)
@@ -60,8 +60,8 @@ function askerOf({ directory }: CallerDeps, token: ActiveToken): Asker {
 }
 
 /**
- * The organization that a question is about: the token's own, or the one that `context.organization` names, for a service
- * that is bound to none. Null without one: then everything is denied. Throws RequestProblem.
+ * The organization that a question is about: the token's own, or the one that `context.organization` names, for a service that is
+ * bound to none. Null: there is none, and everything is denied. Throws RequestProblem.
  */
 export async function organizationOf({ token, isUnbound }: Asker, named: JsonValue): Promise<string | null> {
   if (named === null) return token.organization
@@ -72,13 +72,13 @@ export async function organizationOf({ token, isUnbound }: Asker, named: JsonVal
   return isId(named) ? named : null
 }
 
-/** A person could state an address or a clearance: only a service that may ask about others says what the context is. */
+/** Only a service that may ask about others sets the context of conditions: a person could claim any address or clearance. */
 export const setsContext = (token: ActiveToken): boolean =>
   token.subject.type === 'service' && token.scopes.has('decisions:read')
 
 /**
- * The subject of a question, or null for one that this organization cannot know. `identity` is the subject with that id: the
- * bearer of the token before others. Throws RequestProblem when a person asks about somebody else.
+ * The subject of a question, or null if no subject of this organization can have this name. The type `identity` means the user or
+ * service with that id, first of all the token's bearer. Throws RequestProblem when a person asks about somebody else.
  */
 export async function subjectOf(deps: CallerDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
   const subject = await find(deps, token, entity)
@@ -97,7 +97,7 @@ async function find(deps: CallerDeps, token: ActiveToken, { type, id }: Entity):
     { type: 'service', id },
   ]
   for (const subject of candidates) if (await deps.directory.exists(subject, token.organization ?? '')) return subject
-  // Asked about like any user that does not exist.
+  // The answer is that for any user who does not exist.
   return { type: 'user', id }
 }
 

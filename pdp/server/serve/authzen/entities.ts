@@ -1,29 +1,29 @@
-/** Entities of the AuthZEN Authorization API 1.0: subjects, actions, resources and contexts, read leniently where it says so. */
+/** Reads entities of the AuthZEN Authorization API 1.0: subjects, actions, resources and contexts. Unknown members are ignored. */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { isObjectId, isRelationOrKey, isType } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../http/status.ts'
 
-/** `type` and `id` are arbitrary texts: what our grammar does not know simply has no grants. */
+/** `type` and `id` are arbitrary texts: a name that our grammar does not allow has no grants. */
 export type Entity = { readonly type: string; readonly id: string }
 export type Evaluation = {
   readonly subject: Entity
   readonly action: string
   readonly resource: Entity
-  /** The organization that the request names, whatever it is. */
+  /** The value that the request gives for its organization, of any JSON type; null: none. */
   readonly organization: JsonValue
-  /** Parameters of conditions: those of the entities by their prefix; what the request's context says wins over them. */
+  /** Parameters of conditions: properties of the entities, each name with its prefix; members of the request's context take precedence. */
   readonly parameters: JsonObject
 }
 export type Semantic = 'execute_all' | 'deny_on_first_deny' | 'permit_on_first_permit'
-/** An item that cannot be read is a denial of its own, and no reason to refuse the others. */
+/** An item that cannot be read is denied by itself; the other items are still answered. */
 export type Batch = { readonly semantic: Semantic; readonly items: readonly (Evaluation | RequestProblem)[] }
 
-/** `type:id`, or null for an entity that no tuple can name. A type with a colon would say something else. */
+/** The object `type:id`, or null for an entity that no tuple can name. A colon in the type would make another object. */
 export const objectOf = ({ type, id }: Entity): string | null =>
   isType(type) && isObjectId(id) ? `${type}:${id}` : null
 
-/** The relation that an action means, or null: HTTP methods are upper case, and the relations of a route are not. */
+/** The relation that an action means, or null if it can mean none. For the type `route` it is an HTTP method, in lower case. */
 export function relationOf(action: string, resourceType: string): string | null {
   const relation = resourceType === 'route' ? lowerAscii(action) : action
   return isRelationOrKey(relation) ? relation : null
@@ -82,14 +82,14 @@ export function readRequest(body: unknown): JsonObject {
   return objectAt(body, '')
 }
 
-/** `type` and `id`, both of which are needed. */
+/** Reads an entity; `type` and `id` are required. */
 export function readEntity(value: unknown, place: string): Entity {
   const entity = objectAt(value, place)
   checkProperties(entity, place)
   return { type: textAt(entity.type, `${place}/type`), id: textAt(entity.id, `${place}/id`) }
 }
 
-/** Only `type`: the entities that a search looks for. An `id` that came along is ignored. */
+/** Reads the type of the entities that a search looks for. An `id` beside it is ignored. */
 export function readType(value: unknown, place: string): string {
   const entity = objectAt(value, place)
   checkProperties(entity, place)
@@ -102,7 +102,7 @@ export function readAction(value: unknown, place: string): string {
   return textAt(action.name, `${place}/name`)
 }
 
-/** `subject_<name>`, `resource_<name>` and `action_<name>` of their properties, then the context itself. */
+/** Reads the parameters `subject_<name>`, `resource_<name>` and `action_<name>` from the properties, then those of the context itself. */
 export function readContext(request: JsonObject, base = ''): Pick<Evaluation, 'organization' | 'parameters'> {
   const own = request.context == null ? {} : objectAt(request.context, `${base}/context`)
   const entities = ['subject', 'resource', 'action'].flatMap((entity) => {
@@ -118,7 +118,7 @@ function checkProperties({ properties }: JsonObject, place: string): void {
   if (properties !== undefined && properties !== null) objectAt(properties, `${place}/properties`)
 }
 
-/** Members that say something: null counts as absent (I-JSON has no other way to leave a default alone). */
+/** The members that are not null: null means absent, because an item has no other way to leave a default out. */
 const present = (item: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null))
 

@@ -1,4 +1,4 @@
-/** Evaluations, asked as few questions: those about one subject of one organization travel together. */
+/** Answers evaluations with as few questions as possible: evaluations about one subject in one organization become one question. */
 import type {
   AskedSubject,
   EntitlementResult,
@@ -17,7 +17,7 @@ export type Decision = { readonly decision: boolean; readonly context: JsonObjec
 
 /** The question of an evaluation: a permission, or the key of an entitlement. */
 type QuestionItem = PermissionCheck | string
-/** `index`: of the permission in the group's question. */
+/** `index`: the place of the permission in its group's question. */
 type Placed = { readonly group: Group } & ({ readonly index: number } | { readonly key: string })
 type Group = {
   readonly organization: string | null
@@ -28,7 +28,7 @@ type Group = {
   readonly entitlements: string[]
   answer: Answer | null
 }
-/** An unknown subject, or a name that no grant can have: denied without a question. */
+/** An item with an unknown subject, or with a name that no grant can have, is denied without a question. */
 const UNKNOWN = 'unknown'
 type Item = Placed | typeof UNKNOWN | RequestProblem
 
@@ -53,9 +53,9 @@ export async function evaluateAll(
   return items.map(decisionOf)
 }
 
-/** All in one turn, so that one look at the store serves them. */
+/** All questions are asked at the same time, so that one read of the store serves them. */
 async function askAll(deps: EvaluateDeps, caller: Caller, groups: Map<string, Group>): Promise<void> {
-  // Whether the token lives has to be known even where no item can be asked about.
+  // Without any question, one is asked all the same, because it finds whether the token is revoked.
   if (groups.size === 0) {
     const { organization, subject } = caller.token
     groupOf(groups, { organization, subject, context: null })

@@ -1,4 +1,4 @@
-/** Pages of a search: an absent `limit` beside a token means the one of the page before. */
+/** Pages of a search. If a request gives a page token and no `limit`, the limit of the page before applies. */
 import type { JsonValue } from '../../../shared/domain/json.ts'
 import { RequestProblem } from '../http/status.ts'
 import { invalid, objectAt } from './entities.ts'
@@ -8,8 +8,8 @@ const LIMIT_MAX = 1_000
 const TOKEN_CHARACTERS_MAX = 4_096
 
 /**
- * `digest`: of the question and its caller; a token continues that search and no other. `usual`: the limit of the pages after
- * this one, unless they say another; of an empty page the one before it.
+ * `digest`: a digest of the question and its caller; a token continues only the search that it came from. `usual`: the limit of the
+ * next page if its request gives none. An empty page (limit 0) passes on the limit of the page before.
  */
 export type PageRequest = {
   readonly after: string | null
@@ -26,7 +26,7 @@ export function readPage(value: JsonValue | undefined, digest: string): PageRequ
   if (limit !== undefined && limit !== null && !(typeof limit === 'number' && Number.isInteger(limit) && limit >= 0))
     throw invalid('/page/limit', 'must be a whole number that is not negative')
   const asked = typeof limit === 'number' ? Math.min(limit, LIMIT_MAX) : null
-  // An empty token is what the last page gives; sent back, it asks for the first one.
+  // The last page gives an empty token. A caller that sends it gets the first page again.
   if (token === undefined || token === null || token === '')
     return { after: null, limit: asked ?? LIMIT_DEFAULT, usual: asked || LIMIT_DEFAULT, digest }
   const before = typeof token === 'string' ? parseToken(token) : null

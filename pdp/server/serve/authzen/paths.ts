@@ -1,4 +1,4 @@
-/** Where AuthZEN's calls are, below the issuer's path. */
+/** The paths of AuthZEN's calls, below the issuer's path. */
 
 export const AUTHZEN_PATHS = {
   evaluation: '/access/v1/evaluation',

@@ -20,7 +20,7 @@ type Call = {
   readonly path: string
   readonly operation: string
   readonly summary: string
-  /** Members of the request that have to be there, for the description alone. */
+  /** Members that the request must have. They are only shown in the OpenAPI description. */
   readonly members: readonly string[]
   readonly answered: object
   readonly run: (deps: AuthzenDeps, request: FastifyRequest, reply: FastifyReply) => Promise<object>
@@ -125,12 +125,12 @@ function addCall(app: FastifyInstance, deps: AuthzenDeps, call: Call): void {
       body: { type: 'object', required: members, properties },
       response: { [SUCCESS.ok]: answered, default: PROBLEM_RESPONSE },
     },
-    // The schema describes: entities.ts reads, because an item that cannot be read is no reason to refuse the others.
+    // This schema only describes the API: entities.ts reads the body, because one unreadable item must not refuse the other items.
     validatorCompiler: () => () => true,
     onRequest: async (request) => {
       presentedToken(deps.issuer, request.raw)
       const type = mediaTypeOf(request.headers['content-type'])
-      // Section 10.1.2 has 400 for this, where other calls have 415.
+      // AuthZEN section 10.1.2 requires 400 here, where our other calls answer 415.
       if (type !== 'application/json') throw new RequestProblem('request_invalid', 'send the body as application/json')
     },
     handler: async (request, reply) => {
@@ -140,7 +140,10 @@ function addCall(app: FastifyInstance, deps: AuthzenDeps, call: Call): void {
   })
 }
 
-/** `/.well-known/authzen-configuration`: where the AuthZEN endpoints are (section 9), said by the issuer and never by a Host field. */
+/**
+ * `/.well-known/authzen-configuration` (section 9): the URLs of the AuthZEN endpoints, made from the issuer and never from a Host
+ * field.
+ */
 type MetadataDeps = {
   readonly issuer: string
   /** A JWT of these claims, signed with the issuer's active key. */
@@ -160,11 +163,11 @@ function addMetadata(app: FastifyInstance, deps: MetadataDeps): void {
   // The well-known part goes between the host and the path of the PDP's id; a proxy may have cut that path off.
   for (const url of new Set([PATHS.authzenMetadata, PATHS.authzenMetadata + mountOf(issuer)])) {
     app.get(url, {
-      // Like the rest of discovery, it is not one of our calls.
+      // Discovery documents are not part of our API's description.
       schema: { hide: true },
       handler: async (_request, reply) => {
         reply.header('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
-        // Caches keep the answer. A key that was replaced is never the one that signed.
+        // Caches keep this answer. The key that signs it stays published for as long.
         return { ...document, signed_metadata: await deps.signStatement({ iss: issuer, ...document }) }
       },
     })

@@ -1,4 +1,4 @@
-/** Subject, resource and action search: what an evaluation allows, and nothing else, in pages. */
+/** Subject, resource and action search, in pages. A search returns exactly what an evaluation would allow. */
 import type { AskedSubject, Decision, ListPage, Pdp } from '../../../shared/domain/decision.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
@@ -66,7 +66,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
   const question = ['resource', entity.type, entity.id, action, type]
   const { organization, context, page } = await scopeOf(asker, { request, question })
   const subject = await knownSubject(deps, { token, entity, organization })
-  // A list knows stored groups only: with "but not" it could hold what an evaluation denies.
+  // A list knows stored groups only. With groups of a token and a "but not", it could show what an evaluation denies.
   if (token.memberships !== undefined)
     throw new RequestProblem(
       'permission_denied',
@@ -85,7 +85,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
       app: token.app,
     })
     if (!isSame(subject, token.subject) || token.actors.length === 0) return found
-    // The list is that of the person alone.
+    // The list was made for the person alone, so each item is checked again with the clients that act for the person.
     const { actors, audiences, app } = token
     const asking = { ...context, organization, subject, actors, scopes: [...token.scopes], audiences, app }
     const kept = await Promise.all(
@@ -121,7 +121,7 @@ export async function searchActions(deps: SearchDeps, asker: Asker, body: unknow
   const shown = allowed.slice(0, page.limit)
   const [revision = '', ...others] = new Set(answers.map((answer) => withoutTokens(answer.revision)))
   const digest = shortDigest(revision)
-  // A model that another took the place of in between has other relations.
+  // A model that was replaced during the search has other relations.
   const isOne = others.length === 0 && JSON.stringify(known) === JSON.stringify(after)
   const consistent = isOne && (from === null || from.revision === digest)
   const last = shown.at(-1)
@@ -138,7 +138,7 @@ export async function searchActions(deps: SearchDeps, asker: Asker, body: unknow
   }
 }
 
-/** Page tokens of the other searches are those of their lists. */
+/** The kind of this search in its page tokens; the tokens of the other searches come from the lists that they use. */
 const ACTIONS = ['actions'] as const
 const emptyPage = (page: PageRequest): SearchResponse => ({
   page: { next_token: formatPage(page, page.after), count: 0 },
@@ -157,26 +157,26 @@ async function scopeOf(
   return { organization, context, page: readPage(request.page, shortDigest(asked)) }
 }
 
-/** Null for a subject that does not exist: it has nothing, whatever everybody may do. */
+/** Null for a subject that does not exist: it has nothing, not even what `user:*` is granted. */
 async function knownSubject(
   deps: SearchDeps,
   { token, entity, organization }: { token: ActiveToken; entity: Entity; organization: string | null },
 ): Promise<AskedSubject | null> {
   if (organization === null) return null
   const subject = await subjectOf(deps, token, entity)
-  // The bearer of a token that lives exists, also where no user of ours has the id.
+  // The bearer of a valid token exists, although an external issuer's user is not in our directory.
   if (subject === null || !isBearer(subject) || isSame(subject, token.subject)) return subject
   return (await deps.directory.exists(subject, organization)) ? subject : null
 }
 
-/** Pages of a list of ours as pages of AuthZEN. */
+/** Converts pages of our own lists to pages of AuthZEN. */
 async function listed(
   page: PageRequest,
   read: (at: { pageSize: number; pageToken: string | null }) => Promise<ListPage>,
 ): Promise<SearchResponse> {
   if (page.limit === 0) return emptyPage(page)
   const found = await readList(read, page)
-  // `user:*` is no entity, so it is not in the list.
+  // `user:*` is no entity: the member `public` of the context says that it was found.
   const isPublic = found.items.some((item) => item.endsWith(':*'))
   const results = found.items.filter((item) => !item.endsWith(':*')).map(entityOf)
   const next = found.nextPageToken === null ? '' : formatPage(page, found.nextPageToken)
@@ -209,7 +209,7 @@ function entityOf(item: string): Entity {
   return { type: item.slice(0, colon), id: item.slice(colon + 1) }
 }
 
-/** All questions are asked in one turn, so that one look at the store serves them. */
+/** All questions are asked at the same time, so that one read of the store serves them. */
 function decideAll(
   pdp: Pdp,
   of: {
@@ -233,7 +233,7 @@ function decideAll(
         permissions: slice.map((relation) => ({ relation, resource })),
         app: token.app,
         audiences: token.audiences,
-        // They are the bearer's, and nobody else's.
+        // Groups and acting clients of the token count only for its bearer.
         ...(isSame(subject, token.subject) && token.memberships !== undefined && { memberships: token.memberships }),
         ...(isSame(subject, token.subject) &&
           token.actors.length > 0 && { actors: token.actors, scopes: [...token.scopes] }),

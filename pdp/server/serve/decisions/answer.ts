@@ -31,12 +31,12 @@ export type Question = {
   readonly withoutTuples?: readonly ContextualTuple[]
   readonly asOfMs?: number
   readonly context?: JsonObject
-  /** The app whose roles count; `*`: the token's app, or every app where it has none. Absent: the token's. */
+  /** The app whose roles count; `*`: the token's app, or every app if the token has none. Absent: the token's app. */
   readonly app?: string
-  /** Clients that act for the subject, the one who acts now first, and the scopes of their token. A bearer's token names its own. */
+  /** Clients that act for the subject, the last one first, and the scopes of their token. For the bearer, those of the token count. */
   readonly actors?: readonly Actor[]
   readonly scopes?: readonly string[]
-  /** The id of the request that led to the question; absent or empty: the caller does not say it. */
+  /** The id of the request that led to the question; absent or empty: the caller did not say it. */
   readonly requestId?: string
   /** The client whose request led to the question, as the caller says it. */
   readonly clientAddress?: string
@@ -44,7 +44,7 @@ export type Question = {
   readonly route?: string
   /** The trace of the request that led to the question (W3C Trace Context), if the caller says it. */
   readonly traceparent?: string
-  /** The caller is authenticated by itself, and does not speak for the bearer: it may say what the context is. */
+  /** The caller was authenticated by its own credentials, not by the token that it asks about: it may set the context. */
   readonly ownCaller?: boolean
   /** The caller proved that it holds the key that the token is bound to. */
   readonly provenKey?: boolean
@@ -65,7 +65,7 @@ export type Answer = {
   readonly app: string | null
 }
 
-/** Somebody without a token. Nothing but what tuples say of `user:*` is theirs: no role, no membership, no group, no capability. */
+/** A caller without a token. A guest has only what tuples grant to `user:*`: no role, membership, group or entitlement. */
 export const guestOf = (organization: string): ActiveToken => ({
   active: true,
   subject: { type: 'user', id: '*' },
@@ -97,7 +97,7 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
   return (token, question) => answerQuestion(deps, token, question)
 }
 
-/** Like `answer`, once it is the caller's turn. Also throws RequestProblem `overloaded`. */
+/** Calls `answer` when it is the caller's turn. Also throws RequestProblem `overloaded`. */
 export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQuestion {
   return (token, question) =>
     token.active
@@ -122,7 +122,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
     return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
   }
   const subject = named ?? token.subject
-  // Asked at the same time. A token's own subject exists, or the token is revoked.
+  // Both are read at the same time. The subject of a token that is not revoked exists.
   const exists = named === null || existsAsSubject(deps.directory, named, token.organization)
   const deciding = deps.pdp.decide(requestOf(token, { question, organization: token.organization, subject }))
   const [isKnown, decision] = exists === true ? [true, await deciding] : await Promise.all([exists, deciding])
@@ -132,7 +132,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
     : question.permissions.map((check) => refusedUnknown(check, subject, question.explain))
   const { entitlements, revision, validUntilMs, app } = decision
   const { organization, acr, authTime } = token
-  // Not a spread, which takes as long as everything else here.
+  // No spread: it would take as long as the rest of this function.
   return {
     active: true,
     subject,
@@ -150,7 +150,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
 
 type OwnRequest = { -readonly [name in keyof DecideRequest]: DecideRequest[name] }
 
-/** Member by member: spreads of what a question may have would take as long as the decision. */
+/** Sets each member by itself: spreads of optional members would take as long as the decision. */
 function requestOf(token: ActiveToken, of: { question: Question; organization: string; subject: AskedSubject }) {
   const { permissions, entitlements, explain, contextualTuples, withoutTuples, asOfMs, context } = of.question
   const { app: named, actors, scopes } = of.question
@@ -160,7 +160,7 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
     permissions,
     entitlements,
     app: appOf(token, of.question),
-    // They would name the app before the question does.
+    // Audiences of the token would choose the app, although the question names one.
     audiences: named === undefined || named === ANY_APP ? token.audiences : [],
     revocationKeys: token.revocationKeys,
     issuedAtMs: token.issuedAtMs,
@@ -168,7 +168,7 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
   }
   if (actors !== undefined) request.actors = actors
   if (scopes !== undefined) request.scopes = scopes
-  // They are the bearer's, and nobody else's.
+  // Acting clients of the token count only for its bearer.
   if (of.question.subject === null && token.actors.length > 0) {
     request.actors = token.actors
     request.scopes = [...token.scopes]
@@ -181,7 +181,7 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
   return request
 }
 
-/** Wildcard grants are for people and clients that exist. */
+/** False for a user or a client that the organization's directory does not have: a grant to everybody (`user:*`) is not for it. */
 export async function existsAsSubject(
   directory: Pick<Directory, 'exists'>,
   subject: AskedSubject,
@@ -196,7 +196,7 @@ export const refusedUnknown = (check: PermissionCheck, subject: AskedSubject, ex
 const appOf = ({ app: own }: ActiveToken, { app }: Question): string | null =>
   app === undefined || (app === ANY_APP && own !== null) ? own : app
 
-/** A token without an organization is denied everything; the answer still says whether the token is active. */
+/** Whether a token without an organization is still active. Everything is denied to it, but the answer says if it is active. */
 async function isAlive(pdp: Pick<Pdp, 'isRevoked'>, token: ActiveToken): Promise<boolean> {
   return !(await pdp.isRevoked(token))
 }

@@ -1,4 +1,7 @@
-/** Decisions of all PDPs, in PostgreSQL: each denial, and counts by minute, route and reason. Written in batches, beside the path of questions. */
+/**
+ * Stores decisions of all PDPs in PostgreSQL: each denial, and counts by minute, route and reason. Questions do not wait for it: it
+ * writes batches.
+ */
 import type { Queries } from '../../../engine/store/directory.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
 import type { Log } from '../../../shared/process/log.ts'
@@ -7,12 +10,12 @@ import type { AnswerObserver } from './observed-answers.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-/** Denials and counts that wait for the next batch at most; more is counted, and said in the log. */
+/** How many denials and counts may wait for the next batch. Those beyond it are not stored; a line of the log says how many. */
 const DENIALS_MAX = 5_000
 const COUNTS_MAX = 10_000
-/** Rows that one statement deletes. */
+/** How many rows one statement deletes. */
 const TRIMMED_TOGETHER = 5_000
-/** Characters of a route and of the id of a request, which come from outside. */
+/** The longest route and the longest request id that are kept: both come from outside. */
 const TEXT_MAX = 512
 const RANKED_MAX = 100
 
@@ -23,22 +26,22 @@ export type DeniedDecision = {
   readonly relation: string
   readonly resource: string
   readonly reason: string
-  /** Empty: none, or the caller did not say. So is the id of the request. */
+  /** The route of the request; empty: none, or the caller did not say. `requestId` is empty in the same cases. */
   readonly route: string
   readonly requestId: string
   readonly decisionId: string
   readonly askedAs: AskedAs
 }
-/** Absent members: it was denied before they were kept. */
+/** Members are absent in denials that were stored before these members existed. */
 export type AskedAs = ActingFor & { readonly app?: string | null; readonly isWhole?: boolean }
 export type DenialFilter = {
   readonly subject?: string
   readonly resource?: string
   readonly route?: string
   readonly reason?: string
-  /** The id of the request, or of the decision. */
+  /** The id of the request or of the decision. */
   readonly request?: string
-  /** Milliseconds since the epoch: from the first, up to and without the second. */
+  /** A range in milliseconds since the epoch: `fromMs` is inside, `toMs` is not. */
   readonly fromMs?: number
   readonly toMs?: number
 }
@@ -50,21 +53,21 @@ export type RankedDenials = {
 }
 export type DecisionArchive = {
   readonly observer: AnswerObserver
-  /** The newest first, before `before` (exclusive; null: from the newest). */
+  /** Denials, the newest first; only those older than `before`, if it is not null. */
   denied(
     organization: string,
     filter: DenialFilter,
     page: { readonly before: string | null; readonly countMax: number },
   ): Promise<readonly DeniedDecision[]>
-  /** By the last hour, and then by the last day. */
+  /** Routes and reasons, ordered by their denials in the last hour, then in the last day. */
   ranked(organization: string): Promise<readonly RankedDenials[]>
-  /** The last hour: each minute that had any. */
+  /** Each minute of the last hour that had decisions. */
   perMinute(
     organization: string,
   ): Promise<readonly { readonly minuteMs: number; readonly allowed: number; readonly denied: number }[]>
-  /** Writes what waits. It never rejects: what cannot be written is lost, and said in the log. */
+  /** Writes what waits. It never rejects: decisions that cannot be written are lost, and the log says so. */
   flush(): Promise<void>
-  /** Deletes what is older. */
+  /** Deletes decisions that are older than `keptDays`. */
   trim(keptDays: number): Promise<void>
 }
 
@@ -91,7 +94,7 @@ export function createDecisionArchive({ sql, log }: { readonly sql: Queries; rea
         if (denials.length > 0) await insertDenials(sql, denials)
         if (counts.length > 0) await addCounts(sql, counts)
       } catch (err) {
-        // They are for people who look; the log of the process has them too.
+        // These decisions are lost here, but the log of the process has them too.
         log.warn({ event: 'decisions_not_kept', decisions_count: denials.length, err })
       }
     },
@@ -112,7 +115,7 @@ function createBatch(): { readonly add: AnswerObserver['answered']; readonly tak
     of: { readonly atMs: number; readonly route: string; readonly reason: string },
   ): void {
     const minuteMs = Math.floor(of.atMs / MINUTE_MS) * MINUTE_MS
-    // A route, which comes from outside, stands last; nothing before it holds a line break.
+    // The route comes from outside, so it stands last: no other part can contain a line break.
     const key = `${organization}\n${minuteMs}\n${of.reason}\n${of.route}`
     const known = counts.get(key)
     if (known !== undefined) known.count += 1
@@ -168,7 +171,7 @@ async function insertDenials(sql: Queries, rows: readonly Denial[]): Promise<voi
   )
 }
 
-/** In the order of the key, so that two PDPs that add to the same rows wait for each other in one direction only. */
+/** Adds counts in the order of their key, so that two PDPs that write the same rows cannot deadlock. */
 async function addCounts(sql: Queries, sums: readonly Count[]): Promise<void> {
   await sql.query(
     `insert into decision_count (organization_id, minute, route, reason, decisions_count)
@@ -187,7 +190,7 @@ async function addCounts(sql: Queries, sums: readonly Count[]): Promise<void> {
   )
 }
 
-/** Small pieces; several PDPs do no harm to each other. */
+/** Deletes old rows in small batches. Several PDPs may do this at the same time. */
 async function trim(sql: Queries, keptDays: number): Promise<void> {
   for (const [table, column] of [
     ['denied_decision', 'denied_at'],

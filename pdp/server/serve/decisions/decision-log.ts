@@ -7,7 +7,7 @@ import type { Log } from '../../../shared/process/log.ts'
 import type { Answer, Question } from './answer.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
-/** `logsAllowed`: whether the line of a question that was allowed in all parts is written. Every denial is. */
+/** `logsAllowed`: whether a question whose parts were all allowed gets a line. Each denial gets one. */
 export function logDecisions(log: Log, logsAllowed = (): boolean => true): AnswerObserver {
   return {
     answered({ token, question, answer, durationMs }) {
@@ -43,7 +43,7 @@ export type ActingFor = { readonly actors?: readonly string[]; readonly scopes?:
 const NOBODY: ActingFor = {}
 const NONE: readonly never[] = []
 
-/** Those of the token, or whom the question names. */
+/** The clients of the token that act for its bearer, or those that the question names. */
 export function actingFor(token: TokenState, { subject, actors: named, scopes = NONE }: Question): ActingFor {
   const own = subject === null && token.active && token.actors.length > 0 ? token : null
   const actors = own === null ? (named ?? NONE) : own.actors
@@ -52,7 +52,7 @@ export function actingFor(token: TokenState, { subject, actors: named, scopes = 
     : { actors: actors.map(({ id }) => id), scopes: own === null ? scopes : [...own.scopes] }
 }
 
-/** Whether a log holds all that the answer depended on: what a question brings, and groups that a token names, are not kept. */
+/** Whether a log keeps all that the answer depended on. It keeps no context, no contextual tuples and no groups of the token. */
 export const isWhole = (token: TokenState, question: Question): boolean =>
   question.context === undefined &&
   (question.contextualTuples ?? NONE).length === 0 &&
@@ -60,7 +60,7 @@ export const isWhole = (token: TokenState, question: Question): boolean =>
   question.asOfMs === undefined &&
   !(token.active && question.subject === null && token.memberships !== undefined)
 
-/** Without their values. */
+/** Keys of entitlements and whether each is present, without the values. */
 export const entitlementsOf = ({
   entitlements,
 }: Answer): readonly { readonly key: string; readonly present: boolean }[] =>

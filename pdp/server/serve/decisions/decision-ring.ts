@@ -1,11 +1,11 @@
-/** The latest answers, in memory: what was asked about whom and how it was answered, and nothing that a caller kept secret. */
+/** The latest answers, in memory: questions and their answers, without anything that a caller may keep secret. */
 import type { PermissionResult } from '../../../shared/domain/decision.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
 import { type ActingFor, actingFor, entitlementsOf, isWhole } from './decision-log.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
 type KeptPermission = Pick<PermissionResult, 'relation' | 'resource' | 'allowed' | 'reasonCode' | 'missingContext'>
-/** No token, no context of conditions and no contextual tuple: these may hold what no reader of decisions should see. */
+/** Tokens, contexts of conditions and contextual tuples are left out: they may hold what no reader of decisions should see. */
 export type KeptDecision = {
   readonly number: number
   readonly atMs: number
@@ -24,23 +24,23 @@ export type KeptDecision = {
   readonly entitlements: readonly { readonly key: string; readonly present: boolean }[]
   readonly isInactive: boolean
   readonly durationMs: number
-  /** False: the question brought what is not kept, without which its answer may be another one. */
+  /** False: the question had parts that are not kept; without them it may be answered differently. */
   readonly isWhole: boolean
 }
 export type DecisionRing = {
   readonly countMax: number
   record(decision: Omit<KeptDecision, 'number'>): void
-  /** The latest first. A decision waits for no reader: readers come again. */
+  /** Decisions, the latest first. A slow reader misses decisions that newer ones displaced meanwhile. */
   latest(): IterableIterator<KeptDecision>
 }
 
-/** Bounds all that is kept: a question may have 256 checks, each with a long name. */
+/** The most characters in all decisions together: a question may have 256 checks, each with long names. */
 const CHARACTERS_MAX = 16_000_000
-/** The weight of a decision, besides its names. */
+/** How many characters a decision counts for, besides its names. */
 const DECISION_CHARACTERS = 256
 const CHECK_CHARACTERS = 64
 
-/** `countMax` 0 keeps nothing. Large decisions take the places of several. */
+/** `countMax` 0 keeps nothing. A large decision may displace several others. */
 export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_MAX): DecisionRing {
   const kept: (Omit<KeptDecision, 'number'> | undefined)[] = []
   let [first, count, characters] = [0, 0, 0]
@@ -65,7 +65,7 @@ export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_
     *latest() {
       for (let number = count - 1; number >= first; number--) {
         const found = kept[number % countMax]
-        // Others were recorded while somebody read on.
+        // Newer decisions have displaced this one while the reader was reading.
         if (found === undefined || number < first) return
         yield { ...found, number }
       }
@@ -94,7 +94,7 @@ export function keepDecisions(ring: DecisionRing): AnswerObserver {
         organization,
         app: answer.app,
         acting: actingFor(token, question),
-        // The results themselves, unless they hold explanations, which are large.
+        // Results are kept without their explanations, which are large.
         permissions: question.explain ? permissions.map(withoutReason) : permissions,
         entitlements: answer.entitlements.size === 0 ? NONE : entitlementsOf(answer),
         isInactive: !active,

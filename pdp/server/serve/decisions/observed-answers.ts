@@ -1,4 +1,4 @@
-/** Notes about each question besides its answer: a line of the log, a place among the latest decisions, figures. */
+/** Records each question and its answer: in the log, among the latest decisions, and in metrics. */
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 
@@ -7,7 +7,7 @@ export type Observed = {
   readonly token: TokenState
   readonly question: Question
   readonly answer: Answer
-  /** Since the epoch. */
+  /** When the question arrived, in milliseconds since the epoch. */
   readonly startedMs: number
   readonly durationMs: number
 }
@@ -18,11 +18,11 @@ export type AnswerObserver = {
 export type Clocks = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
-  /** Milliseconds that only grow, with fractions. */
+  /** Monotonic milliseconds, with fractions. */
   readonly monotonic: () => number
 }
 
-/** All observers in one step, because each promise between a question and its answer costs as much as a simple check. */
+/** Calls all observers in one step, because each additional promise costs as much as a simple check. */
 export function observeAnswers(
   answer: AnswerQuestion,
   observers: readonly AnswerObserver[],

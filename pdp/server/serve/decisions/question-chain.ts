@@ -1,11 +1,11 @@
-/** The chain that a question passes on its way to its answer, from the outside in: a span, those that note it, its turn, the decision. */
+/** Puts together the steps of a question, from the outer to the inner: its span, its observers, its turn, and the decision. */
 import type { Spans } from '../../../shared/process/tracing/spans.ts'
 import type { Admission } from '../authentication/admission.ts'
 import { type AnswerQuestion, admitted } from './answer.ts'
 import { type AnswerObserver, type Clocks, observeAnswers } from './observed-answers.ts'
 import { traceAnswers } from './traced-answers.ts'
 
-/** `spans`: null without tracing, which then costs nothing. */
+/** `spans`: null without tracing: no span is then made. */
 export function createQuestionChain(
   ask: AnswerQuestion,
   by: {

@@ -1,4 +1,4 @@
-/** Parts that questions share, in a decision as in a list: whom they are about, and the tuples that come with them. */
+/** Schemas and readers that decisions and lists share: the subject of a question, and the tuples that come with it. */
 import type { AskedSubject, ContextualTuple } from '../../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import { isSubject, parseTuple, quote, typeOf } from '../../../shared/domain/names.ts'
@@ -7,7 +7,7 @@ import { object, TIMESTAMP, text } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { Question } from './answer.ts'
 
-/** Longer than any name may be, so that the engine says what is wrong with one that is too long. */
+/** The limit is above that of any name, so that the engine refuses a name that is too long and says what is wrong. */
 export const NAME = { type: 'string', maxLength: 1_024 } as const
 
 const SUBJECT_PARTS = object(
@@ -79,7 +79,7 @@ export const CLIENTS = {
 } as const
 export const SCOPES = { type: 'array', maxItems: 100, items: { type: 'string', maxLength: 128 } } as const
 
-/** As members of a question, which lacks what the request does. */
+/** Converts `actors` and `scopes` to members of a question. A member that the request does not have is absent. */
 export const readActing = ({
   actors,
   scopes,
@@ -97,7 +97,7 @@ export type TupleBody =
       readonly condition?: Partial<TupleCondition> & Pick<TupleCondition, 'name'>
     })
 
-/** As members of a question, which lacks what the request does. */
+/** Converts the time `as_of` to a member of a question. Without it, the member is absent. */
 export const readAsOf = (instant: string | undefined): { readonly asOfMs?: number } =>
   instant === undefined ? {} : { asOfMs: Date.parse(instant) }
 export const readWithoutTuples = (
@@ -105,7 +105,7 @@ export const readWithoutTuples = (
 ): { readonly withoutTuples?: readonly ContextualTuple[] } =>
   bodies === undefined ? {} : { withoutTuples: readContextualTuples(bodies, '/without_tuples') }
 
-/** Throws RequestProblem with the place of each that is no tuple. */
+/** Throws RequestProblem with the place of each item that is no tuple. */
 export function readContextualTuples(
   bodies: readonly TupleBody[],
   member = '/contextual_tuples',
@@ -129,7 +129,7 @@ function withContext({ condition, ...tuple }: Exclude<TupleBody, string>): Conte
   return condition === undefined ? tuple : { ...tuple, condition: { context: {}, ...condition } }
 }
 
-/** The engine's names of what a request says. */
+/** The engine's places of issues, and the same places in the request's names. */
 const PLACES: readonly (readonly [engine: RegExp, request: string])[] = [
   [/^\/contextualTuples/, '/contextual_tuples'],
   [/^\/withoutTuples/, '/without_tuples'],
@@ -140,7 +140,7 @@ const PLACES: readonly (readonly [engine: RegExp, request: string])[] = [
   [/^\/pageToken/, '?page_token'],
 ]
 
-/** As the work, but what it refuses has the places of the request. */
+/** Waits for `work`. If it refuses the question, the places of the issues are changed to those of the request. */
 export async function relocated<T>(work: Promise<T>): Promise<T> {
   try {
     return await work

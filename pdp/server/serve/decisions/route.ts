@@ -134,7 +134,10 @@ const ANSWER = {
   },
 }
 
-/** Access needs a token and never a cookie, so pages of any origin may call it. Set on the raw response, so that errors have it too. */
+/**
+ * Pages of any origin may call it, because it takes tokens and never cookies. Set on the raw response, so that errors have the
+ * fields too.
+ */
 const CORS = Object.entries({
   'access-control-allow-origin': '*',
   'access-control-allow-headers': 'Authorization, DPoP, Content-Type',

@@ -1,4 +1,4 @@
-/** A span for each question: below that of the HTTP request, or of the caller that said so with the question. */
+/** A span for each question. Its parent is the span of the HTTP request, or the one that the caller names in the question. */
 import type { Spans } from '../../../shared/process/tracing/spans.ts'
 import { spanError } from '../../../shared/process/tracing/tracing.ts'
 import type { AnswerQuestion } from './answer.ts'

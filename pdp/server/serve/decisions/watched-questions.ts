@@ -12,26 +12,26 @@ import type { Answer, AnswerQuestion, Question } from './answer.ts'
 const INTERVAL_MS = 50
 const PAUSE_MS_MAX = 250
 const QUESTIONS_MAX = 100_000
-/** How many logs one statement reads, and how many questions are evaluated at once. */
+/** How many logs one statement reads. ASKED_AT_ONCE: how many questions are evaluated at the same time. */
 const LOGS_PER_STATEMENT = 1_000
 const ASKED_AT_ONCE = 256
-/** Logs that may change any answer: tokens and clients, the tree, roles and models. */
+/** Logs whose changes may change any answer: tokens and clients, the tree, roles and models. */
 const COMMON_LOGS: readonly JournalId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
 
 export type WatchedDeps = {
   readonly store: Pick<Store, 'vector'>
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly recognize: (token: string) => Promise<TokenState>
-  /** Without a log line: most evaluations find nothing new. */
+  /** Answers without a line in the log, because most evaluations find nothing new. */
   readonly answer: AnswerQuestion
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly log: Log
-  /** Between two polls of the logs. Default 50. */
+  /** Milliseconds between two polls of the logs. Default 50. */
   readonly intervalMs?: number
 }
 export type WatchedQuestion = {
-  /** Or what is known without one. */
+  /** The token, or its state if the caller knows it already. */
   readonly token: string | TokenState
   readonly question: Question
   /**
@@ -43,7 +43,7 @@ export type WatchedQuestion = {
   readonly onError: (err: unknown) => void
 }
 export type WatchedQuestions = {
-  /** Throws RequestProblem `watched_limit`. The returned function ends it; nothing is called afterwards. */
+  /** Throws RequestProblem `watched_limit`. The returned function ends the watch; afterwards neither `onAnswer` nor `onError` is called. */
   ask(asked: WatchedQuestion): () => void
   close(): Promise<void>
 }
@@ -53,7 +53,7 @@ type Item = WatchedQuestion & {
   /** The organization and its ancestors. */
   logs: readonly JournalId[]
   organization: string | null
-  /** Fingerprint of the last answer; null: none yet, or in doubt. */
+  /** The fingerprint of the last answer; null: there is none yet, or it is in doubt. */
   lastAnswer: string | null
   /** False until a poll that began after the answer found nothing newer. */
   settled: boolean
@@ -84,7 +84,7 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   async function run(): Promise<void> {
     let tookMs = 0
     while (items.size > 0 && !closing.signal.aborted) {
-      // A poll of many questions is followed by a pause as long: the time of the process is not theirs alone.
+      // After a poll of many questions follows a pause of the same length, so that the process has time for other work.
       const pauseMs = Math.max(Math.min(tookMs, PAUSE_MS_MAX), waitMs(items, deps.clock(), intervalMs))
       await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined)
       const beganMs = performance.now()
@@ -184,7 +184,7 @@ function accept(item: Item, received: { answer: Answer; expiresAtMs: number | nu
   const { answer, expiresAtMs, nowMs } = received
   const ends = [answer.validUntilMs, expiresAtMs].filter((at) => at !== null)
   const endMs = ends.length === 0 ? null : Math.min(...ends)
-  // The end has passed by our clock but not by the database's, which counts: evaluate again shortly.
+  // The end has passed by our clock but not by the database's, which decides: evaluate again shortly.
   const early = endMs !== null && endMs <= nowMs
   const due = item.dueAtMs !== null && item.dueAtMs <= nowMs && !early
   item.dueAtMs = early ? nowMs + INTERVAL_MS : endMs
@@ -226,7 +226,7 @@ const nameOf = ({ revision, writeId }: JournalPosition): string => `${revision} 
 
 /** The parts of an answer that a caller acts on. Versions and revisions change with every write and mean nothing alone. */
 function fingerprint(answer: Answer): string {
-  // Kept for each question: the values themselves may be large.
+  // Only a hash is kept for each question, because the values themselves may be large.
   return hash('sha256', textOf(answer), 'base64url')
 }
 

@@ -18,7 +18,7 @@ import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import { createMessageWriter } from '../../../shared/process/grpc/wire.ts'
 import type { Answer } from '../decisions/answer.ts'
 
-/** The outcome of a question of a stream: its answer, or a problem code. */
+/** The outcome of a question of a stream: its answer, or the code of its error. */
 export type AnswerOrError = { readonly answer: Answer } | { readonly error: string }
 export type StreamAnswer = { readonly id: number; readonly outcome: AnswerOrError }
 
@@ -115,7 +115,7 @@ function stepMessage(step: ReasonStep) {
 type StructValue = { [member: string]: StructMember }
 type StructMember = null | boolean | number | string | StructMember[] | StructValue
 
-/** Has no value if the organization does not have the entitlement. */
+/** A message without a value, if the organization does not have the entitlement. */
 function entitlementMessage(result: EntitlementResult | null) {
   if (result === null) return create(EntitlementResultSchema)
   return create(EntitlementResultSchema, { value: copyObject(result.value), version: BigInt(result.version) })

@@ -1,11 +1,11 @@
-/** Sends answers to the caller of a stream: all answers of a tick together, no faster than it reads, and within its bytes. */
+/** Sends answers to the caller of a stream: all answers of a tick together, no faster than the caller reads, within a bound of bytes. */
 import type { ServerDuplexStream } from '@grpc/grpc-js'
 import type { AnswerOrError, StreamAnswer } from './answer-codec.ts'
 import type { Holding } from './budgets.ts'
 import type { StreamRequest } from './questions.ts'
 import { createOutcomeWeight } from './weights.ts'
 
-/** Above one of these the stream is not read until answers have been sent: flow control then slows the caller. */
+/** Above one of these limits the stream is not read until answers have been sent: flow control then slows the caller. */
 const OPEN_QUESTIONS_MAX = 2_048
 const STREAM_BYTES_MAX = 8 * 1024 * 1024
 /** The most in one message, unless one answer alone is larger: far below the 4 MiB that gRPC clients accept. */
@@ -14,7 +14,7 @@ const MESSAGE_BYTES_MAX = 1024 * 1024
 /** Each write becomes one message. */
 export type StreamCall = ServerDuplexStream<StreamRequest, readonly StreamAnswer[]>
 export type Outbox = {
-  /** One more question waits for a `reply` or `forget` with the same weight. False: there is no room; reply with weight 0. */
+  /** Counts one more question, until a `reply` or `forget` with the same weight. False: there is no room; reply with weight 0. */
   expect(weight: number): boolean
   /** False when there was no room for the answer: `overloaded` was sent instead. */
   reply(id: number, outcome: AnswerOrError, weight: number): boolean
@@ -115,7 +115,7 @@ function onceATick(work: () => void): () => void {
   }
 }
 
-/** The bytes of open questions, and of answers until the transport has taken them. */
+/** The bytes of open questions, and those of answers that the transport has not taken yet. */
 function createHeldBytes(holding: Pick<Holding, 'take' | 'give'>) {
   const weightOf = createOutcomeWeight()
   let heldBytes = 0
@@ -143,7 +143,7 @@ function createHeldBytes(holding: Pick<Holding, 'take' | 'give'>) {
       const weight = weightOf(outcome)
       return take(weight) ? { id, outcome, weight } : { id, outcome: { error: 'overloaded' }, weight: 0 }
     },
-    /** Call the returned function when the transport took it. It returns false after `close`, which gave the bytes back. */
+    /** Returns a function that is called when the transport took the bytes. After `close`, which gave the bytes back, it returns false. */
     send(bytes: number): () => boolean {
       sendingBytes += bytes
       return () => {

@@ -1,7 +1,7 @@
 /** Counts what gRPC callers hold in this process. One caller may hold a quarter of the total, and a group of callers half. */
 import type { GrpcCaller } from '../authentication/grpc-callers.ts'
 
-/** Limits for all callers together. `bytes`: of open and watched questions, and of answers that were not sent yet. */
+/** Limits for all callers together. `bytes`: those of open and watched questions, and of answers that were not sent yet. */
 const TOTALS = {
   streams: 10_000,
   watched: 100_000,
@@ -22,7 +22,7 @@ export type Budgets = {
   used(): Counts
 }
 
-/** Takes until the returned function is called. Null: that would exceed a limit. */
+/** Takes the amount and returns a function that gives it back. Null: that would exceed a limit. */
 export function hold(holding: Holding, kind: Kind, amount: number): (() => void) | null {
   if (!holding.take(kind, amount)) return null
   let held = true
@@ -34,7 +34,7 @@ export function hold(holding: Holding, kind: Kind, amount: number): (() => void)
 
 export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTALS): Budgets {
   const all = none()
-  /** By the names of callers and groups. */
+  /** Amounts that are held, by the name of the caller or group. */
   const shares = new Map<string, Counts>()
 
   return {

@@ -7,7 +7,7 @@ import type { Question } from '../decisions/answer.ts'
 import { parseJson } from '../http/json.ts'
 import { RequestProblem } from '../http/status.ts'
 
-/** A question of the stream is always about the token's bearer. The message is used as it is, because nothing changes it. */
+/** Reads a question of the stream, which is always about the token's bearer. The message is used as it is: nobody changes it. */
 export function readStreamQuestion(
   asked: Pick<Question, 'permissions' | 'entitlements'> & {
     readonly context: string
@@ -49,7 +49,7 @@ export function readRequest(request: DecideRequest): Question {
   return { ...readStreamQuestion(request), subject, explain, contextualTuples: contextualTuples.map(readTuple) }
 }
 
-/** An empty relation is not there. */
+/** An empty relation means that there is none. */
 const readSubject = ({ type, id, relation }: Subject): AskedSubject =>
   relation === '' ? { type, id } : { type, id, relation }
 

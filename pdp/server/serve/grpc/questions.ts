@@ -13,18 +13,18 @@ export type StreamQuestion = {
   readonly handle: number
   readonly permissions: readonly PermissionCheck[]
   readonly entitlements: readonly string[]
-  /** A JSON object; empty for none. */
+  /** A JSON object; empty: no context. */
   readonly context: string
   readonly watched: boolean
-  /** As the caller says it, who may say anything. */
+  /** The id that the caller gives the request; it is not verified. */
   readonly requestId: string
-  /** As the caller says it; empty: none. */
+  /** The trace that the caller names; empty: none. */
   readonly traceparent: string
-  /** As the caller says it; empty: unknown. */
+  /** The address that the caller says; empty: unknown. */
   readonly clientAddress: string
-  /** As the caller says it; empty: none. */
+  /** The route that the caller names; empty: none. */
   readonly route: string
-  /** The organization in which a guest is asked about; empty: the bearer is. */
+  /** The organization in which a guest is asked about; empty: the question is about the token's bearer. */
   readonly guest: string
 }
 export type StreamRequest = {

@@ -1,4 +1,4 @@
-/** The routes of connected sidecars, as each reports them, to show them to people; no decision uses them. */
+/** The routes of connected sidecars, as each sidecar reports them. They are shown to people; no decision uses them. */
 
 import { create } from '@bufbuild/protobuf'
 import type { ServerDuplexStream } from '@grpc/grpc-js'
@@ -15,20 +15,20 @@ import type { OpenStream } from './stream.ts'
 
 const ROUTES_MAX = 2_000
 const WARNINGS_MAX = 100
-/** Bounds one text of a table. */
+/** The longest text of a table, in characters. */
 const TEXT_MAX = 2_048
-/** Besides its texts. */
+/** The bytes that a route counts for, besides its texts. */
 const ROUTE_BYTES = 256
 const TRY_MS = 2_000
 const TRIALS_MAX = 16
-/** Bounds all callers together; one may hold a quarter, and those of one tenant half. */
+/** Limits of all callers together; one caller may hold a quarter, and the callers of one tenant a half. */
 const LIMITS = { streams: 2_000, watched: 0, tokenCharacters: 0, bytes: 64 * 1024 * 1024 }
 
 export type ReportedRoute = {
   readonly id: string
   readonly check: string
   readonly shadow: boolean
-  /** How many tests of the route file take it. */
+  /** How many tests of the route file lead to this route. */
   readonly tests: number
   readonly requests: number
   readonly denied: number
@@ -36,29 +36,30 @@ export type ReportedRoute = {
 }
 export type Trial = { readonly method: string; readonly target: string; readonly claims: string }
 export type Tried = {
-  /** Empty: none. */
+  /** The id of the route that the trial request leads to; empty: none. */
   readonly route: string
   readonly parameters: readonly string[]
   readonly asks: readonly string[]
-  /** Empty: the sidecar would not refuse without a question. */
+  /** The code of the denial; empty: the sidecar denies nothing before it asks the PDP. */
   readonly denial: string
 }
 export type ReportedSidecar = {
-  /** In Kubernetes `namespace/Pod/process`: the namespace is that of its verified account. */
+  /** In Kubernetes `namespace/Pod/process`: the namespace is that of the service account that was verified. */
   readonly name: string
   readonly resource: string
   readonly fileHash: string
-  /** The caller that it authenticated as. */
+  /** The name of the caller that the sidecar authenticated as. */
   readonly caller: string
   readonly connectedMs: number
-  /** When it reported this table. */
+  /** When the sidecar reported this table, in milliseconds since the epoch. */
   readonly loadedMs: number
   readonly routes: readonly ReportedRoute[]
+  /** How many routes are not in `routes`, because there are too many. */
   readonly leftOut: number
-  /** In the route file; 0: none, or too many to be run. */
+  /** How many tests the route file has; 0: none, or too many to be run. */
   readonly tests: number
   readonly warnings: readonly string[]
-  /** Null: it did not answer in time, or has other trials to answer. */
+  /** Lets the sidecar say what it would do with a request. Null: it did not answer in time, or has too many trials open. */
   try(trial: Trial): Promise<Tried | null>
 }
 export type ReportCall = Pick<
@@ -66,9 +67,9 @@ export type ReportCall = Pick<
   'on' | 'write' | 'end' | 'writableNeedDrain'
 >
 export type RouteReports = {
-  /** Those that have sent a table, the longest connected first. */
+  /** Sidecars that have sent a table, the longest connected first. */
   all(): readonly ReportedSidecar[]
-  /** Null: the caller has too many open. */
+  /** Takes the reports of one stream. Null: the caller has too many open streams. */
   serve(call: ReportCall, caller: GrpcCaller): OpenStream | null
 }
 
@@ -117,7 +118,7 @@ function serveReport(
     const { table: read, bytes } = readTable(next)
     loadedMs = clock()
     const held = hold(holding, 'bytes', bytes)
-    // A table that does not fit is not shown, but the sidecar is.
+    // If a table does not fit into the limits, the sidecar is shown without routes.
     table = held !== null ? read : { ...EMPTY, resource: read.resource, leftOut: next.routes.length }
     release = held ?? release
   }

@@ -49,7 +49,7 @@ import { createOutcomeWeight, type OutcomeWeight, questionWeight } from './weigh
 const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
 const RECHECK_INTERVAL_MS = 30_000
-/** On loopback. */
+/** The caller on loopback, where nobody is authenticated. */
 const LOCAL: GrpcCaller = { name: 'this machine', group: null }
 const RETRY_PUSHBACK_MS = '1000'
 
@@ -57,21 +57,21 @@ export type GrpcDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly watched: WatchedQuestions
-  /** Not used on loopback, where only this machine can call. */
+  /** Authenticates callers, except on loopback, where only this machine can call. */
   readonly authenticate: AuthenticateCaller
-  /** Null: plain text. */
+  /** The certificate; null: plain text. */
   readonly tls: ReloadedTls | null
   readonly log: Log
-  /** Without it no reports are taken, because nobody would look at them. */
+  /** Takes the reports of sidecars; absent: they are refused, because nobody would look at them. */
   readonly routes?: RouteReports | null
-  /** Default: the limits of a process. */
+  /** The amounts that callers may hold at once; default: the limits of a process. */
   readonly budgets?: Pick<Budgets, 'of'>
-  /** For a call of Decide, and for the authentication of a stream. Default: that of a decision. */
+  /** The time for a call of Decide, and for the authentication of a stream. Default: that of a decision. */
   readonly deadlineMs?: number
   /** How often the caller of a long stream is authenticated again. Default 30 s. */
   readonly recheckIntervalMs?: number
 }
-/** `address` is `host:port` as bound. */
+/** `address`: the `host:port` on which it listens. */
 export type GrpcServer = { readonly address: string; close(): Promise<void> }
 
 /**
@@ -90,7 +90,7 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_concurrent_streams': 1_000,
     'grpc.keepalive_permit_without_calls': 1,
-    // It counts for a debugging service that is not served here, which takes a quarter of the library's time for a call.
+    // Channelz counts for a debugging service that is not served here, and takes a quarter of the library's time for a call.
     'grpc.enable_channelz': 0,
   })
   const streams = addDecisionService(server, deps, local ? null : deps.authenticate)
@@ -130,7 +130,7 @@ function addDecisionService(server: Server, deps: GrpcDeps, authenticate: Authen
     const holding = budgets.of(caller)
     const release = hold(holding, 'streams', 1)
     if (release === null) throw tooManyStreams()
-    // Sent at once. Callers compare their clock with its Date field.
+    // The header is sent at once: callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
     const { group } = caller
     streams.follow(call, serveStream(call, { recognize, answer, watched, group, holding, problemCode }), release)
@@ -192,7 +192,7 @@ function createStreams(authenticate: AuthenticateCaller | null, recheckIntervalM
   return {
     follow(call: ServerCall, stream: OpenStream, onEnd: () => void): void {
       streams.add(stream)
-      // It was under way when the server began to close.
+      // The stream was being opened when the server began to close.
       if (draining) stream.drain()
       const timer = recheck(call, stream)
       for (const end of ['close', 'cancelled', 'finish']) {
@@ -251,7 +251,7 @@ function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => 
 
 const tooManyStreams = (): RequestProblem => new RequestProblem('overloaded', 'too many streams are open')
 
-/** A caller that is not authenticated yet. Addresses cost nothing, so all of these share what is left to strangers. */
+/** A caller that is not authenticated yet. Anybody can have many addresses, so all strangers share one group's part of the limits. */
 const strangerOf = (call: Pick<ServerCall, 'getPeer'>): GrpcCaller => ({
   name: `address ${call.getPeer().replace(/:\d+$/, '')}`,
   group: 'strangers',
@@ -273,7 +273,7 @@ function grpcError(problem: RequestProblem): { code: number; details: string; me
 }
 
 async function bind(server: Server, wanted: ListenAddress, credentials: ServerCredentials): Promise<ListenAddress> {
-  // First without grpc-js, which writes to standard error when it cannot listen.
+  // A plain server tries the address first, because grpc-js writes to standard error when it cannot listen.
   const probe = createServer()
   const { host } = await listenOn(probe, 'The gRPC listener', wanted)
   await new Promise((resolve) => probe.close(resolve))
@@ -291,7 +291,7 @@ function withCode(err: Error): Error {
   return Object.assign(new Error(err.message, { cause: err }), { code })
 }
 
-/** Sends GOAWAY, waits for open answers, then closes the rest. */
+/** Sends GOAWAY, waits for open answers, then closes the connections that are left. */
 async function drain(server: Server, streams: Streams): Promise<void> {
   streams.drain()
   const { promise: late, resolve } = Promise.withResolvers<void>()

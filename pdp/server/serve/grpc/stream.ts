@@ -20,9 +20,12 @@ export type StreamDeps = {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly answer: AnswerQuestion
   readonly watched: WatchedQuestions
-  /** As of GrpcCaller: only callers of the operator ask about guests in every organization, others in those of their tenant. */
+  /**
+   * The group of the GrpcCaller; null: the operator's, which may ask about guests in every organization. Others may ask in their
+   * tenant's only.
+   */
   readonly group: string | null
-  /** The limits that the caller's streams hold. */
+  /** The part of the limits that the caller's streams hold. */
   readonly holding: Holding
   /** The code that the caller sees. Logs errors that are our fault. */
   readonly problemCode: (err: unknown) => string
@@ -77,7 +80,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   }
 
   call.on('data', (message: StreamRequest) => {
-    // A caller that goes on asking would keep the stream open. It sees the stream end in order, and asks another PDP.
+    // Reading on would keep the stream open. The caller sees the stream end in order, and asks another PDP.
     if (draining) return
     for (const { handle, token } of message.tokens) handles.define(handle, token)
     // Questions of one message share one read of each token's state, which begins after the message arrived.
@@ -92,7 +95,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     for (const { id } of message.questions.slice(QUESTIONS_PER_MESSAGE_MAX)) refuse(id, 'request_too_large')
   })
   call.on('end', drain)
-  // The caller is gone.
+  // Frees what the stream holds when it ends or the caller is gone.
   for (const event of ['cancelled', 'close', 'error', 'finish']) {
     call.on(event, () => {
       watched.clear()
@@ -103,7 +106,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   return { drain }
 }
 
-/** Null: the caller may not ask it. A guest has nothing that a token brings, so that no other question goes with one. */
+/** The state that stands for a guest; null: the caller may not ask this. A guest has no token, so only permissions are answered. */
 function guestFor({ guest, handle, entitlements }: StreamQuestion, group: string | null): TokenState | null {
   const isAsked = handle === 0 && entitlements.length === 0
   return isAsked && (group === null || group === tenantGroup(tenantOf(guest))) ? guestOf(guest) : null
@@ -130,7 +133,7 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | '
         throw new RequestProblem('watched_limit', 'too many watched questions on this stream')
       const place = hold(deps.holding, 'watched', 1)
       if (place === null) throw new RequestProblem('watched_limit', 'too many watched questions of this caller')
-      // The question's own weight is given back with its first answer. While it is watched it holds a second one.
+      // The question's own weight is given back with its first answer. While it is watched, it holds the same weight once more.
       const memory = hold(deps.holding, 'bytes', weight)
       const giveBack = (): void => {
         place()

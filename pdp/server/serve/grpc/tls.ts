@@ -47,7 +47,7 @@ export async function loadTls(
   }
 }
 
-/** A certificate provider for grpc-js. A new listener gets the current certificates after it was added. */
+/** A certificate provider for grpc-js. A listener that is added later gets the current certificates, too. */
 function createListeners(current: () => KeyPair): {
   readonly provider: experimental.CertificateProvider
   publish(): void

@@ -10,13 +10,13 @@ const CHARACTERS_MAX = 16 * 1024 * 1024
 export type Handles = {
   define(handle: number, token: string): void
   find(handle: number): string | undefined
-  /** At the end of the stream. */
+  /** Forgets all tokens, at the end of the stream. */
   clear(): void
 }
 
 /**
- * The oldest definition is dropped first. If the caller's streams already hold their maximum, the newest is not kept: its
- * questions get `handle_unknown`, and the caller sends the token again.
+ * Keeps the newest tokens: the oldest is dropped first. If the caller's streams already hold their maximum, the newest is not kept:
+ * its questions get `handle_unknown`, and the caller sends the token again.
  */
 export function createHandles(holding: Holding): Handles {
   const tokens = new BoundedMap<number, string>(HANDLES_MAX)

@@ -1,7 +1,7 @@
-/** A message that is not what its method takes is the caller's mistake; the library says INTERNAL, which operators are woken for. */
+/** Answers a message that cannot be decoded with the caller's error. The library answers INTERNAL, which alarms operators. */
 import { type ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js'
 
-/** The library's words for it. */
+/** The text of the library's error. */
 const UNREADABLE = 'Error deserializing request'
 
 export const refuseUnreadable: ServerInterceptor = (_method, call) => {
@@ -12,6 +12,7 @@ export const refuseUnreadable: ServerInterceptor = (_method, call) => {
       isUnreadable ? { code: status.INVALID_ARGUMENT, details: 'the message is not what this method takes' } : given,
     )
   }
-  // One more call around it would take messages that nobody asked for. The types want it; the library uses what it is given.
+  // A wrapper around the call would read messages that nobody asked for. Only the type needs the wrapper; the library accepts the
+  // call itself.
   return call as ServerInterceptingCall
 }

@@ -9,7 +9,7 @@ const QUESTION_BYTES = 2_048
 /** A check or a key with its result, without its texts. */
 const MEMBER_BYTES = 128
 
-/** In bytes. */
+/** The memory of a question, in bytes. */
 export function questionWeight({
   permissions,
   entitlements,
@@ -32,7 +32,7 @@ export function questionWeight({
   let weight = QUESTION_BYTES + MEMBER_BYTES * (permissions.length + entitlements.length)
   for (const { relation, resource } of permissions) weight += relation.length + resource.length
   for (const key of entitlements) weight += key.length
-  // As text, and as the values that it is read into.
+  // The context counts as text and as the values that it is parsed into.
   weight +=
     4 * context.length + requestId.length + traceparent.length + clientAddress.length + route.length + guest.length
   for (const { object, relation, subject, conditionContext } of contextualTuples)
@@ -40,7 +40,7 @@ export function questionWeight({
   return weight
 }
 
-/** In bytes, until it was sent. */
+/** The memory of an answer until it was sent, in bytes. */
 export type OutcomeWeight = (outcome: AnswerOrError) => number
 
 /** Many answers share the values of entitlements: each value is measured once. */

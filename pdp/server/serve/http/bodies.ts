@@ -10,7 +10,7 @@ import { sendProblem } from './problem-response.ts'
 import { RequestProblem } from './status.ts'
 import { guardBody } from './text-guard.ts'
 
-/** The default is `json` alone. `lines` reach the handler as a stream. */
+/** A kind of request body. A route takes `json` only, by default. `lines` reach the handler as a stream. */
 export type BodyKind = 'json' | 'merge' | 'yaml' | 'lines' | 'scim'
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -21,9 +21,9 @@ declare module 'fastify' {
 const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
 const SCIM_TYPES = ['application/scim+json']
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
-/** Time for a caller that is still sending to read the answer, before the connection closes. */
+/** How long a caller that is still sending has to read the answer before the connection closes. */
 const LINGER_MS = 1_000
-/** YAML of this length is parsed within milliseconds, whatever it contains. */
+/** YAML up to this length is parsed within milliseconds, whatever it contains. */
 const YAML_CHARACTERS_LIGHT = 4_096
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
 export const BODY_TYPES: { readonly [kind in BodyKind]: readonly string[] } = {
@@ -46,9 +46,9 @@ export function addBodyParsers(app: FastifyInstance): void {
     [BODY_TYPES.scim, parseJsonBody],
   ] as const
   for (const [types, parse] of parsers) {
-    // Not async: a promise for each question takes as long as reading it.
+    // Without async: a promise for each question takes as long as reading it.
     app.addContentTypeParser([...types], { parseAs: 'buffer' }, (_request: unknown, bytes: Buffer, done) => {
-      // Directories send their media type with a DELETE that has no body.
+      // Directories that use SCIM send its media type with a DELETE that has no body.
       if (bytes.length === 0 && types === BODY_TYPES.scim) return done(null, undefined)
       if (bytes.length === 0) return done(new RequestProblem('request_invalid', 'the body is empty'))
       parse(bytes, done)
@@ -60,7 +60,7 @@ export function addBodyParsers(app: FastifyInstance): void {
     const { 'content-type': field = '', 'content-encoding': coding } = request.headers
     const type = mediaTypeOf(field)
     if (!KNOWN_TYPES.has(type)) return done()
-    // A gateway in front could decode it, and read another text than we.
+    // A gateway in front could decode the body and read another text than we do.
     if (coding !== undefined && lowerAscii(coding) !== 'identity')
       return done(new RequestProblem('media_type_unsupported', 'send the body without Content-Encoding'))
     if (namesOtherCharset(field)) return done(new RequestProblem('media_type_unsupported', 'send the body in UTF-8'))
@@ -73,7 +73,7 @@ export function addBodyParsers(app: FastifyInstance): void {
 
 type Parsed = (err: Error | null, body?: unknown) => void
 
-/** In UTF-8, a text that is not well-formed can be written as an escape only. */
+/** Reads JSON in UTF-8. Text that cannot be stored can only be written as an escape, so only then the body is searched for it. */
 function parseJsonBody(bytes: Buffer, done: Parsed): void {
   let body: unknown
   try {
@@ -103,7 +103,7 @@ async function readYaml(bytes: Buffer): Promise<unknown> {
 }
 
 async function parseHere(text: string): Promise<unknown> {
-  // Loaded by the first manifest that is YAML.
+  // The parser is loaded when the first YAML arrives.
   const { parseYaml } = await import('../../../engine/worker/yaml.ts')
   return parseYaml(text)
 }
@@ -134,7 +134,7 @@ export function addBodyTimeout(app: FastifyInstance, timeoutMs: number): void {
 }
 
 function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
-  // It was answered before it was complete, or the identity service answers it: the rest is not read.
+  // The request was answered before its body was complete, or the identity service answers it: the rest is not read.
   if (reply.sent || reply.raw.headersSent) {
     request.raw.destroy()
     return

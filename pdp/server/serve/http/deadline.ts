@@ -1,20 +1,20 @@
-/** One deadline for a whole call: what is not answered in time, whatever it waits for, is an error. */
+/** One deadline for a whole call: a call that is not answered in time ends with an error, whatever it waits for. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { onceLate } from '../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** `none`: calls that stream, or look at whole tables. By default `call`. */
+    /** The time for the call. `none`: it streams or reads whole tables. Default: `call`. */
     readonly deadline?: 'decision' | 'call' | 'none'
   }
 }
 
-/** From the complete arrival of a request. */
+/** Times from the complete arrival of a request to its answer. */
 export type Deadlines = {
-  /** For a question. */
+  /** The time for a question. */
   readonly decisionMs: number
-  /** For any other call, writes included. */
+  /** The time for any other call, writes included. */
   readonly callMs: number
 }
 export const DEADLINES: Deadlines = { decisionMs: 1_000, callMs: 5_000 }

@@ -1,4 +1,4 @@
-/** The HTTP server's needs of the identity service. */
+/** The parts of the identity service that the HTTP server calls. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client } from '../../../engine/store/directory.ts'
 import type { PublicPages } from '../../../identity/html/public-pages.ts'
@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { ProofVerifier } from '../../../shared/token/dpop.ts'
 
 export type IdentityHandler = {
-  /** True when it answered. */
+  /** Returns true if it answered the request. */
   handle(req: IncomingMessage, res: ServerResponse, deadlineMs: number): Promise<boolean>
   introspect(token: string): Promise<TokenState>
   recognize(token: string): Promise<TokenState>

@@ -6,7 +6,7 @@ import { pointer } from '../../../shared/domain/json.ts'
 import { RequestProblem } from './status.ts'
 
 const ISSUES_MAX = 100
-/** Characters of all places together, after which no more issues are noted: the sender decides how long a place is. */
+/** The characters of all places together, after which no more issues are noted: the sender decides how long a place is. */
 const CHARACTERS_MAX = 10_000
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 

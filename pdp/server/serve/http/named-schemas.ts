@@ -9,7 +9,7 @@ const PREFIX = '#/components/schemas/'
 const isNode = (value: unknown): value is Node => isJsonObject(value)
 const nodes = (value: unknown): readonly Node[] => (isNode(value) ? Object.values(value).filter(isNode) : [])
 
-/** The text by which two schemas are one. The words that stand for an answer say nothing about its form. */
+/** The text that decides whether two schemas are the same. A description does not change the form, so it is left out. */
 const textOf = (schema: Node): string => JSON.stringify({ ...schema, description: undefined })
 
 /** A copy of the description with `components.schemas`, to which its operations refer. */
@@ -19,7 +19,7 @@ export function withNamedSchemas(document: object): object {
   const schemas = new Map<string, Node>()
   const names = new Map<string, string>()
 
-  /** The same schema has one name, wherever it is. */
+  /** Gives a schema a name, the same for the same schema everywhere. */
   function name(holder: Node, wanted: string): void {
     const { schema } = holder
     if (!isNode(schema) || schema.$ref !== undefined) return
@@ -62,7 +62,7 @@ export function withNamedSchemas(document: object): object {
 type Content = { readonly holder: Node; readonly kind: 'Problem' | 'Request' | 'Answer' }
 type Operation = { readonly id: string; readonly contents: readonly Content[] }
 
-/** Those that read one object come first, so that its schema has the object's name everywhere. */
+/** Operations that read one object come first, so that its schema gets the object's name everywhere. */
 function operationsOf(document: Node): readonly Operation[] {
   const found = nodes(document.paths).flatMap((path) =>
     nodes(path).flatMap((operation) =>
@@ -72,7 +72,7 @@ function operationsOf(document: Node): readonly Operation[] {
   return found.toSorted((a, b) => Number(b.id.startsWith('get')) - Number(a.id.startsWith('get')))
 }
 
-/** Many lines, each of its own: its schema is not that of one JSON text. */
+/** True for a stream of lines: its schema describes one line, not one JSON text. */
 const isStream = (type: string): boolean => !/json$|form-urlencoded$/.test(type) || type.endsWith('ndjson')
 
 function contentsOf({ requestBody, responses }: Node): readonly Content[] {

@@ -1,4 +1,4 @@
-/** The identity service's endpoints for the API's description; their meaning is that of the RFCs that they name. */
+/** The identity service's endpoints for the API's description; the RFCs that they name define their meaning. */
 
 const text = (description: string) => ({ type: 'string', description })
 const FORM = 'application/x-www-form-urlencoded'
@@ -32,7 +32,7 @@ type Described = {
   readonly form: { readonly [name: string]: object }
   readonly required: readonly string[]
   readonly example: { readonly [name: string]: string }
-  /** Null: no body. */
+  /** The schema of the answer; null: no body. */
   readonly answer: object | null
 }
 

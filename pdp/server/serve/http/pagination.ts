@@ -44,7 +44,7 @@ export type Page<Item> = {
   readonly revision_unchanged: boolean
 }
 type PageSource<Item> = {
-  /** Which list it is: its name, and what the path and the filter say. */
+  /** The identity of the list in its page tokens: its name, and the values of its path and filter. */
   readonly list: readonly (string | null)[]
   /** The log whose revision rises with every change of the items. */
   readonly log: JournalId
@@ -79,7 +79,7 @@ export async function readPage<Item>(
   }
 }
 
-/** For `read` of a source that is read whole. */
+/** Makes a page of a list that was read as a whole, for `read`. */
 export function sortedPage<Item>(
   items: readonly Item[],
   key: (item: Item) => string,

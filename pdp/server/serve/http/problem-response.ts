@@ -12,7 +12,7 @@ const ISSUES_MAX = 100
 /** Stops browsers from guessing that an answer is a page or a script. */
 export const NOSNIFF = ['x-content-type-options', 'nosniff'] as const
 const RETRY_AFTER_S = '1'
-/** RFC 9110 section 10.2.3, RFC 6585 section 4: answers with these status codes say when to try again. */
+/** Answers with these status codes say when to try again (RFC 9110 section 10.2.3, RFC 6585 section 4). */
 const RETRIED: ReadonlySet<number> = new Set([STATUS.store_unavailable.http, STATUS.overloaded.http])
 
 type SchemaError = {
@@ -34,7 +34,7 @@ const FRAMEWORK_CODES: { readonly [code: string]: readonly [RequestProblemCode, 
   FST_ERR_MAX_PARAM_LENGTH: ['request_invalid', 'a path segment is too long'],
 }
 
-/** Like asRequestProblem, and also handles the framework's errors. */
+/** Does what asRequestProblem does, also for the framework's errors. */
 export function asHttpProblem(err: unknown): RequestProblem {
   if (!(err instanceof Error)) return asRequestProblem(err)
   if ('validation' in err && Array.isArray(err.validation)) {
@@ -94,7 +94,7 @@ function messageOf({ keyword, params, message, parentSchema }: SchemaError, cont
         ? 'must be an instant such as 2030-01-31T12:00:00Z'
         : `must be a ${params.format}`
     case 'type':
-      // In a query, a value that is not one string was given several times.
+      // A query parameter that was given several times is not one string.
       return context === 'querystring' ? 'must be given once' : `must be ${[params.type].flat().join(' or ')}`
     default:
       return message ?? 'is not valid'
@@ -140,7 +140,7 @@ const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, str
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
 }
 
-/** Answers bytes that are not HTTP directly on the socket: a browser with what `pageFor` makes of them. */
+/** Answers bytes that are not HTTP directly on the socket. `pageFor` makes the page for a browser; null: it is none. */
 export function answerClientError(
   err: Error & { readonly code?: string; readonly rawPacket?: unknown },
   socket: Socket,

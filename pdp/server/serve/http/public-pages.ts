@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { PublicPages } from '../../../identity/html/public-pages.ts'
 
-/** Null: it is no browser. */
+/** Sends a page if the caller is a browser; null: it is not. */
 export function answerBrowser(pages: PublicPages, request: FastifyRequest, reply: FastifyReply): FastifyReply | null {
   const { method, headers, id } = request
   const isBrowser = (method === 'GET' || method === 'HEAD') && headers.accept?.includes('text/html') === true
@@ -15,7 +15,7 @@ export function answerBrowser(pages: PublicPages, request: FastifyRequest, reply
     .send(page.html)
 }
 
-/** The answer, as bytes of HTTP, to a request of which the parser read too few header fields; null: it is of no browser. */
+/** The HTTP bytes that answer a request with unreadable header fields, if a browser sent it; null: another client did. */
 export function browserAnswer(pages: PublicPages, packet: string): string | null {
   const field = (name: string): string | undefined => new RegExp(`\\r\\n${name}: *([^\\r]*)`, 'i').exec(packet)?.[1]
   if (field('accept')?.includes('text/html') !== true) return null

@@ -1,9 +1,9 @@
-/** The id of a request in answers and in the log: the caller's, where it can be logged, else a new one. */
+/** The id of a request in answers and in the log: the caller's if it is safe to log, else a new one. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/
-/** AuthZEN section 10.1.3 gives back whatever it was given; bounded, and nothing that could break a line. */
+/** AuthZEN section 10.1.3 returns the caller's id. It is bounded, and holds no character that could break a line of the log. */
 const AUTHZEN_REQUEST_ID = /^[\x21-\x7e]{1,128}$/
 
 export function requestId(req: {

@@ -1,4 +1,4 @@
-/** Makes an example of a JSON Schema: what a caller might send or get. */
+/** Makes an example of a JSON Schema: a value that a caller might send or get. */
 
 import { isJsonObject } from '../../../shared/domain/json.ts'
 
@@ -7,7 +7,7 @@ type Schemas = ReadonlyMap<string, Node>
 
 const isNode = (value: unknown): value is Node => isJsonObject(value)
 
-/** Examples of texts, by the name of their member; a pattern decides between them. */
+/** Example texts by the name of their member; the pattern of a schema decides which one is used. */
 const TEXTS: { readonly [name: string]: readonly string[] } = {
   app: ['billing'],
   action: ['viewer'],

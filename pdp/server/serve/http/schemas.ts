@@ -3,7 +3,7 @@ import { ID as ID_FORM } from '../../../shared/token/claims.ts'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** A keyword for the words that explain a pattern. They continue the sentence "must be …". */
+/** The keyword for the words that explain a pattern. They continue the sentence "must be …". */
 export const FORM = 'x-form'
 export const text = (pattern: string, form: string) => ({ type: 'string', pattern, [FORM]: form }) as const
 
@@ -17,7 +17,7 @@ export const PERMISSION_KEYS = { type: 'array', maxItems: 1_000, uniqueItems: tr
 export const LABEL = text('^[^\\u0000-\\u001f\\u007f]{1,256}$', '1 to 256 characters, none of them a control character')
 /** A secret that a caller chooses. */
 export const SECRET = text('^[\\x21-\\x7e]{16,256}$', '16 to 256 visible ASCII characters')
-/** A position in a log, in a query. */
+/** A position in a log, as a query parameter. */
 export const POSITION = text('^(0|[1-9][0-9]{0,14})$', 'a whole number of up to 15 digits')
 export const TIMESTAMP = { type: 'string', format: 'date-time' } as const
 

@@ -7,13 +7,13 @@ import { RequestProblem } from './status.ts'
 const ISSUES_MAX = 100
 
 export function addTextGuard(app: FastifyInstance): void {
-  // Before authentication, which already queries the organization that the path names.
+  // Runs before authentication, which already queries the database for the organization that the path names.
   app.addHook('onRequest', ({ params, query }, _reply, done) => {
     done(refusal([...at(':', textIssues(params)), ...at('?', textIssues(query))]))
   })
 }
 
-/** Throws RequestProblem `request_invalid` for a body that names or says what cannot be stored. */
+/** Throws RequestProblem `request_invalid` for a body in which a name or a text cannot be stored. */
 export function guardBody(body: unknown): void {
   const problem = refusal(textIssues(body))
   if (problem !== undefined) throw problem

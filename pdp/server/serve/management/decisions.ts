@@ -102,7 +102,7 @@ function idIn(after: string | null): string | null {
   throw new RequestProblem('request_invalid', 'page_token is not a page token of this list', { issues })
 }
 
-/** RFC 3339 has instants that JavaScript does not, such as a leap second. Throws RequestProblem. */
+/** RFC 3339 allows instants that JavaScript cannot represent, such as a leap second. Throws RequestProblem for these. */
 function instantOf(key: 'fromMs' | 'toMs', text: string | undefined): DenialFilter {
   if (text === undefined) return {}
   const ms = Date.parse(text)

@@ -33,7 +33,7 @@ export type IdentityControl = {
   }
   readonly secondFactor: {
     enroll(user: string, context: WriteContext): Promise<{ readonly secret: string; readonly uri: string }>
-    /** `by`: null: an administrator, whatever the person does. */
+    /** Removes the second factor. `by` null: an administrator does it, without a code of the person. */
     remove(user: string, by: null, context: WriteContext): Promise<boolean>
     removePasskeys(user: string, context: WriteContext): Promise<boolean>
   }
@@ -46,7 +46,7 @@ export type IdentityControl = {
     list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
     put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
     remove(issuer: string, context: WriteContext): Promise<boolean>
-    /** Streams that their transmitters send us. */
+    /** Streams of events that other issuers send us. */
     streams(): Promise<readonly StreamState[]>
   }
   readonly invitations: Invitations
@@ -60,7 +60,7 @@ export type Reach = IdentityControl & {
   readonly pdp: Pdp & Comparing
   readonly moves: Moves
   readonly provisioning: Provisioning
-  /** Streams of receivers. */
+  /** Writes streams of events that we send to receivers. */
   readonly streams: StreamWrites
 }
 /** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
@@ -68,7 +68,7 @@ export type ReachAtomically = <T>(
   locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
   work: (at: Reach) => Promise<T>,
 ) => Promise<T>
-/** The parts of a call inside a transaction: all that reads and writes is of the transaction. */
+/** The dependencies of a call inside a transaction: all reads and writes belong to the transaction. */
 export const within = (
   { issuer, verifyProof, events, atomically, validateClient, entitlements, places, people, sidecars }: ManagementDeps,
   reach: Reach,
@@ -78,7 +78,7 @@ export const within = (
   ...(sidecars === undefined ? {} : { sidecars }),
   ...reach,
 })
-/** Reads the outbox. */
+/** Reads events from the outbox. */
 export type EventSource = {
   readonly events: {
     after(
@@ -105,8 +105,8 @@ export type ManagementDeps = CredentialDeps &
     readonly places: Places
     /** Sidecars that are connected to this PDP; absent: it takes no reports. */
     readonly sidecars?: Pick<RouteReports, 'all'>
-    /** Decisions of all PDPs; null or absent: none are kept. */
+    /** The archive of decisions of all PDPs; null or absent: none is kept. */
     readonly archive?: Pick<DecisionArchive, 'denied'> | null
-    /** The people who call through the console; absent: nobody. */
+    /** The people who call through the console; absent: nobody does. */
     readonly people?: Pick<People, 'of'>
   }

@@ -1,4 +1,4 @@
-/** The outbox, read by long polling: events in the order of their commits. */
+/** Reads the outbox by long polling: events in the order of their commits. */
 import type { FastifyInstance } from 'fastify'
 import { PUBLISHED_EVENTS } from '../../../shared/domain/outbox/events.ts'
 import type { ManagementClient } from '../authentication/authenticate.ts'
@@ -8,7 +8,7 @@ import { addManagementRoute, ok } from './route.ts'
 
 type Query = { readonly after?: string; readonly wait?: string }
 
-// Shorter than the timeouts of proxies and of our own server.
+// The longest wait: shorter than the timeouts of proxies and of our own server.
 const WAIT_SECONDS_MAX = 20
 const EVENT = object(
   {

@@ -123,7 +123,7 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
       const request = { ...pageOf(query), ...question, subject, organization: params.org, app, ...supposed }
       const page = await relocated(deps.pdp.listResources(request))
-      // As in a decision: a subject that does not exist has nothing, not even what a wildcard grants.
+      // A subject that does not exist has nothing, not even what a wildcard grants: decisions say the same.
       const nothing = { items: [], undecided: [], nextPageToken: null }
       return present((await existsAsSubject(deps.directory, subject, params.org)) ? page : { ...page, ...nothing })
     },

@@ -18,7 +18,7 @@ export async function requireOwnName(at: Reach, caller: ManagementClient, id: st
       `a client that is bound to an organization creates only ids of the form ${forms}`,
     )
   }
-  // An organization outside the caller's, that was moved or that the operator named so, keeps its namespace.
+  // An organization that was moved away, or that the operator named so, keeps its namespace, although it is outside the caller's.
   for (const owner of await ownersOf(at, id)) await requireWithin(caller, owner, at.pdp)
 }
 

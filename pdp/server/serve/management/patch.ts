@@ -1,4 +1,4 @@
-/** PATCH beside a PUT: members are changed by a JSON Merge Patch (RFC 7396), and the result is written as the PUT would write it. */
+/** Adds a PATCH beside a PUT: a JSON Merge Patch (RFC 7396) changes members, and the result is written as a PUT would write it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue, storageIssue } from '../../../shared/domain/json.ts'
@@ -9,9 +9,9 @@ import { addManagementRoute, type Call, type ManagementRoute, type Shape } from 
 
 type Patch<S extends Shape> = {
   readonly summary: string
-  /** How answers show what the `state` of the PUT read; default: as it is. */
+  /** Shows the stored state in the form of an answer; default: as it is. */
   shown?(stored: NonNullable<S['stored']>): object
-  /** The body of the PUT where one member depends on another. */
+  /** Completes the body of the PUT, if one member depends on another. */
   settled?(merged: JsonObject, from: { readonly patch: JsonObject; readonly before: JsonObject }): JsonObject
 }
 type Patched<S extends Shape> = {
@@ -31,7 +31,7 @@ export function addPutAndPatch<S extends Shape>(
 ): void {
   addManagementRoute<S>(app, deps, route)
   const whole = async (call: Call<S>): Promise<S['body']> => {
-    // A value that is nested too deep to be stored is not merged either.
+    // A body that is nested too deep to be stored is not merged.
     const issue = storageIssue(call.body as JsonObject)
     if (issue !== null) throw new RequestProblem('request_invalid', `the body ${issue}`)
     const stored = await route.state(call)
@@ -60,7 +60,7 @@ export function addPutAndPatch<S extends Shape>(
     ...(prepare === undefined ? {} : { prepare }),
     async handle(call, before) {
       const body = await whole(call)
-      // The slow work before the locks was done for another body.
+      // The slow work of `prepare` was done for another body.
       if (prepare !== undefined && !isDeepStrictEqual(body, before.body))
         throw new RequestProblem('conflict', 'another request changed it at the same time; send this request again')
       return route.handle({ ...call, body, patch: call.body as JsonObject }, before?.prepared)
@@ -68,7 +68,7 @@ export function addPutAndPatch<S extends Shape>(
   })
 }
 
-/** The body with which a PUT would keep everything. */
+/** The body with which a PUT would change nothing. */
 function writable(shown: object, { properties }: JsonSchema): JsonObject {
   return Object.fromEntries(
     Object.entries(shown).filter(([name, value]) => value !== null && Object.hasOwn(Object(properties), name)),
@@ -86,7 +86,7 @@ function mergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue 
   return Object.fromEntries(merged)
 }
 
-/** The same form with nothing required and null for everything that can be taken away. A secret is never shown, so it only changes. */
+/** The schema of the patch: nothing is required, and members that can be removed may be null. A secret is never shown, so it can only be replaced. */
 function partial(schema: JsonSchema): JsonSchema {
   const members = Object.entries(schema.properties as { readonly [name: string]: JsonSchema })
   return object(
@@ -98,7 +98,7 @@ function partial(schema: JsonSchema): JsonSchema {
 
 function orNull(schema: JsonSchema): JsonSchema {
   const { type, enum: values, description, properties } = schema
-  // A part of an object is judged when it has been merged.
+  // Parts of an object are validated after the merge.
   if (properties !== undefined || type === 'object' || (Array.isArray(type) && type.includes('object')))
     return {
       type: [...new Set([type, 'object', 'null'].flat())],

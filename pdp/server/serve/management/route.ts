@@ -27,7 +27,7 @@ export type Shape = {
   readonly prepared?: unknown
   readonly stored?: object
 }
-/** `at`: what the call reads and writes through; for a route with `locks`, one transaction. `stored`: what its `state` read. */
+/** `at`: the stores of the call; for a route with `locks`, those of one transaction. `stored`: the state that the route's `state` read. */
 export type Call<S extends Shape> = {
   readonly at: ManagementDeps
   readonly caller: ManagementClient
@@ -36,13 +36,13 @@ export type Call<S extends Shape> = {
   readonly body: S['body']
   readonly context: WriteContext
   readonly stored: S['stored'] | null
-  /** The members that a PATCH names, of which `body` is the result; null: the body came whole. */
+  /** The body of a PATCH; `body` is then the stored document with these changes. Null: the call has a whole body. */
   readonly patch: JsonObject | null
   /** The Accept field of the request. */
   readonly accept: string
-  /** Authorizes the caller again, for calls that take long, and says who it is now. Throws RequestProblem. */
+  /** Authorizes the caller again, in a call that takes long, and returns the caller's rights now. Throws RequestProblem. */
   recheck(): Promise<ManagementClient>
-  /** Throws as for a body that the schema refuses. */
+  /** Throws the RequestProblem of a body that does not match the schema. */
   requireForm(schema: JsonSchema, body: unknown): void
   /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
   atomically<T>(
@@ -50,7 +50,7 @@ export type Call<S extends Shape> = {
     work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>,
   ): Promise<T>
 }
-/** `type`: media type of a stream. `left`: what `state` of the route would read now; absent: it is read. */
+/** `type`: the media type of a stream. `left`: the state that the route's `state` would read now; absent: it is read. */
 export type ManagementResponse = {
   readonly status: keyof typeof SUCCESS
   readonly body?: object | Readable
@@ -76,11 +76,11 @@ export type ManagementRoute<S extends Shape> = {
   /** Query parameters; for a list, those besides the page's. */
   readonly query?: { readonly [name: string]: JsonSchema }
   readonly queryRequired?: readonly string[]
-  /** Whether it answers that it created something. Default: a PUT may. */
+  /** Whether the call can create something and then answers 201. Default: a PUT can. */
   readonly creates?: boolean
   /** Schema of the answer; for a list, of one item. Null: no body. */
   readonly answer: JsonSchema | null
-  /** The answer is a stream of these, each line of which `answer` describes. */
+  /** The answer is a stream of one of these media types; `answer` describes one line. */
   readonly streams?: readonly string[]
   readonly list?: true
   /**
@@ -88,9 +88,9 @@ export type ManagementRoute<S extends Shape> = {
    * and before `handle` reads anything, so that every check still holds when the write is committed.
    */
   locks?(params: Call<S>['params']): readonly JournalId[]
-  /** It reads or deletes whole tables, so its statements get more time. */
+  /** The call reads or deletes whole tables, so its statements get more time. */
   readonly lengthy?: true
-  /** It answers when something happens, and has a bound of its own for that. */
+  /** The call waits until something happens, within a bound of its own. */
   readonly waits?: true
   /** Slow work before the locks. Its result may be outdated when `handle` runs. */
   prepare?(call: Call<S>): Promise<S['prepared']>
@@ -99,7 +99,7 @@ export type ManagementRoute<S extends Shape> = {
   handle(call: Call<S>, prepared: S['prepared']): Promise<ManagementResponse>
 }
 
-/** RFC 9110 sections 13.1.1 and 13.1.2. */
+/** Header fields of RFC 9110 sections 13.1.1 and 13.1.2. */
 const CONDITIONS: JsonSchema = {
   type: 'object',
   properties: {
@@ -112,7 +112,7 @@ const CONDITIONS: JsonSchema = {
 }
 const ETAG = { etag: { type: 'string', description: 'The tag of the stored state (RFC 9110 section 8.8.3).' } }
 
-/** A GET needs the scope for reading, or the one for writing. */
+/** The scope that a route needs. A GET needs the scope for reading; the one for writing includes it. */
 const scopeOf = ({ method, scope }: { readonly method: string; readonly scope: string }): string =>
   method === 'GET' ? readScope(scope) : scope
 
@@ -123,6 +123,7 @@ export function addManagementRoute<S extends Shape>(
   route: ManagementRoute<S>,
 ): void {
   const { issuer, verifyProof } = deps
+  // Callers whose proof (DPoP) was verified: when they are authorized again, the same proof must not be verified twice.
   const callers = new WeakMap<FastifyRequest, ManagementClient>()
   const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
   const authorize = async (request: FastifyRequest, at: Reach): Promise<ManagementClient> => {
@@ -184,7 +185,7 @@ type Calls = {
   authorize(at: ManagementDeps): Promise<ManagementClient>
 }
 
-/** A body or a lock can take long to get, so the caller is authorized again after either. */
+/** Waiting for a body or a lock can take long, so the caller is authorized again after either. */
 async function answer<S extends Shape>(
   deps: ManagementDeps,
   route: ManagementRoute<S>,
@@ -263,11 +264,11 @@ function callsOf(
 const organizationOf = (params: unknown): string =>
   typeof params === 'object' && params !== null && 'org' in params ? String(params.org) : ''
 
-/** As the log of changes names the caller. */
+/** The name of the caller, in the form that the log of changes uses. */
 const nameOf = ({ token }: ManagementClient): string =>
   token.subject.type === 'user' ? `user:${token.subject.id}` : `service:${token.clientId}`
 
-/** Gives types to what the schemas of the route have checked. */
+/** Gives types to parts of the request that the schemas of the route have validated. */
 function parseCall<S extends Shape>(
   request: FastifyRequest,
   caller: ManagementClient,

@@ -62,7 +62,7 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'user' }>(app, deps, {
     ...COMMON,
     method: 'POST',
-    // Fastify needs two colons for one in the path.
+    // Fastify reads two colons as one colon of the path.
     path: '/v1/users/:user/sessions::revoke',
     operation: 'revokeUserSessions',
     summary: 'Ends all sessions and all tokens of a user, including offline tokens.',
@@ -105,7 +105,7 @@ function addMemberSessions(app: FastifyInstance, deps: ManagementDeps): void {
   })
 }
 
-/** The state in which a directory puts who leaves: no sign-in counts, and what the person holds stays. */
+/** The block that a company's directory sets on a person who leaves: no sign-in counts, and all that the person holds stays. */
 function addBlocks(app: FastifyInstance, deps: ManagementDeps): void {
   const common = {
     tag: 'Users',

@@ -1,4 +1,4 @@
-/** Sidecars that are connected to this PDP, as each reports itself. */
+/** Lists the sidecars that are connected to this PDP, as each reports itself. */
 import type { FastifyInstance } from 'fastify'
 import { ID, object } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
@@ -39,8 +39,9 @@ export function addSidecars(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/sidecars',
     operation: 'listSidecars',
     tag: 'Decisions',
-    // They belong to services and not to organizations.
-    ...{ scope: 'decisions:read', organizationScope: 'environment' },
+    // Sidecars belong to services and not to organizations.
+    scope: 'decisions:read',
+    organizationScope: 'environment',
     summary: 'Sidecars that are connected to this PDP, the longest first; each PDP knows its own.',
     answer: object({ items: { type: 'array', items: SIDECAR } }, ['items']),
     handle: async () => ok({ items: (deps.sidecars?.all() ?? []).slice(0, SIDECARS_MAX).map(shown) }),
@@ -51,10 +52,15 @@ function shown(sidecar: ReturnType<NonNullable<ManagementDeps['sidecars']>['all'
   const { name, resource, caller, fileHash, connectedMs, routes, leftOut, warnings } = sidecar
   const sum = (of: 'requests' | 'denied'): number => routes.reduce((all, route) => all + route[of], 0)
   return {
-    ...{ name, resource, caller, route_file: fileHash, warnings },
+    name,
+    resource,
+    caller,
+    route_file: fileHash,
+    warnings,
     connected_at: new Date(connectedMs).toISOString(),
     routes: routes.length + leftOut,
     never_asked: routes.filter(({ requests }) => requests === 0).length,
-    ...{ requests: sum('requests'), denied: sum('denied') },
+    requests: sum('requests'),
+    denied: sum('denied'),
   }
 }

@@ -1,4 +1,4 @@
-/** The account of a user whom a directory brought, and how far the directory may change it. */
+/** The account of a user whom a directory created, and how far the directory may change it. */
 
 import type { Holdings, User } from '../../../engine/store/directory.ts'
 import { MANAGEMENT_APP } from '../../../identity/oauth/management-app.ts'
@@ -12,19 +12,22 @@ const NAME_CHARACTERS_MAX = 256
 
 type Changed = { readonly user: User; readonly readdressed: boolean }
 
-/** The account as it shall be; null: no change. Throws RequestProblem if it would change the address of a person who does not belong to this directory alone. */
+/**
+ * The changed account; null: no change. Throws RequestProblem for a new address of a person who does not belong to this directory
+ * alone.
+ */
 export async function changedAccount(
   call: ScimCall,
   { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
   held: Holdings,
 ): Promise<Changed | null> {
-  // The stored document is not judged: it may be of a time with other rules, and must not keep somebody from being shut out.
+  // The stored document is not validated: it may be older than today's rules, which must not prevent that somebody is shut out.
   const [was, { email: given, name }] = [readAccount(before), readAccount(after)]
   if (was.email === given && was.name === name) return null
   const account = await accountIn(call)
   if (was.email === given) return { user: { ...account, name }, readdressed: false }
   const wanted = accountOf(after)
-  // A directory that lacks the address takes none away. The operator may have given the new one already.
+  // If the directory sends no address, the account keeps its own. The operator may have set the new address already.
   if (wanted.email === null || account.email === wanted.email) return { user: { ...account, name }, readdressed: false }
   if (await isShared(call, call.id, held))
     throw new RequestProblem(
@@ -35,8 +38,8 @@ export async function changedAccount(
 }
 
 /**
- * A new address is nobody's proof, and perhaps another person's: with it ends all by which somebody signed in, and all that was
- * opened with it.
+ * A new address is not verified, and may be another person's. So the password and all else by which somebody signed in end with it,
+ * and so do the sessions.
  */
 export async function putAccount({ at, context }: ScimCall, { user, readdressed }: Changed): Promise<void> {
   if (!readdressed) return at.directory.putUser(user, context)
@@ -46,7 +49,7 @@ export async function putAccount({ at, context }: ScimCall, { user, readdressed 
   )
 }
 
-/** Signs out everywhere and for good, unless another organization lets them in. Repeated, it changes nothing. */
+/** Ends all sessions and blocks sign-ins, unless another organization has the person as an active member. Can be repeated. */
 export async function shutOut(
   { at, id, context }: ScimCall,
   { activeElsewhere, blocked }: Pick<Holdings, 'activeElsewhere' | 'blocked'>,
@@ -68,20 +71,20 @@ export async function holdingsOf({ at, organization }: ScimCall, id: string): Pr
   return at.provisioning.holdings(id, await at.moves.below(organization))
 }
 
-/** Whether the account is more than this directory's: it must outlast a user whom the directory deletes, and keep its address. */
+/** True if others than this directory need the account: deleting the user must not delete it, and its address stays. */
 export async function isShared(call: ScimCall, id: string, held: Holdings): Promise<boolean> {
   if (held.elsewhere || (await administers(call, id, held))) return true
   return call.at.provisioning.isRelatedOutside(id, await call.at.moves.below(call.organization))
 }
 
-/** By a role of the user's own, or of a group. */
+/** True if the user has a role, alone or through a group, that manages Portcullis. */
 async function administers({ at, organization }: ScimCall, id: string, held: Holdings): Promise<boolean> {
   if (held.administers) return true
   const { permissions } = await at.pdp.held({ organization, subject: { type: 'user', id }, app: MANAGEMENT_APP })
   return permissions.length > 0
 }
 
-/** Throws ScimError `invalidValue` if the address is not one. */
+/** The account that a document describes. Throws ScimError `invalidValue` for an invalid address. */
 export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   const { email, name } = readAccount(document)
   if (email !== null && (typeof email !== 'string' || !isAddress(email)))
@@ -89,7 +92,10 @@ export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   return { email, name }
 }
 
-/** The address is the primary one, else the first, else a user name that is one. Directories write '' for one that they lack. */
+/**
+ * The address is the primary one, else the first, else a user name that is an address. Directories send '' for an address that they
+ * lack.
+ */
 function readAccount(document: JsonObject): { readonly email: unknown; readonly name: string | null } {
   const isGiven = ({ value }: JsonObject): boolean => typeof value !== 'string' || value.trim() !== ''
   const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isJsonObject).filter(isGiven)

@@ -1,4 +1,4 @@
-/** The attributes that are kept of users and groups (RFC 7643 section 7), as one table for validation and for /Schemas. */
+/** The attributes of users and groups that are kept (RFC 7643 section 7): one table for validation and for /Schemas. */
 
 import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
@@ -7,7 +7,7 @@ export const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User'
 export const GROUP_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Group'
 export const ENTERPRISE_SCHEMA = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 
-/** Tiers that a directory may give: the owner of an organization is not a directory's to say. */
+/** Tiers that a directory may give. It may not make anybody the owner of the organization. */
 export const GIVEN_TIERS = TIERS.filter((tier) => tier !== 'owner')
 
 export type Attribute = {
@@ -161,7 +161,7 @@ export type ResourceType = {
   readonly name: 'User' | 'Group'
   readonly schema: string
   readonly attributes: readonly Attribute[]
-  /** The attribute that no two resources of an organization share. */
+  /** The attribute whose value only one resource of an organization can have. */
   readonly unique: 'userName' | 'displayName'
   readonly extension: { readonly schema: string; readonly attributes: readonly Attribute[] } | null
 }

@@ -1,8 +1,8 @@
-/** How much work one request may make: what it costs is known before it is done. */
+/** Bounds the work of one request: each step says what it costs before it is done. */
 import { ScimError } from './errors.ts'
 
 export type Budget = {
-  /** Throws ScimError `tooMany`. */
+  /** Throws ScimError `tooMany` when the costs exceed the bound. */
   spend(cost: number): void
 }
 

@@ -1,4 +1,4 @@
-/** The abilities of this service provider (RFC 7644 section 4, RFC 7643 sections 5 to 7). Nothing here is secret. */
+/** Describes what this SCIM server supports (RFC 7644 section 4, RFC 7643 sections 5 to 7). Nothing here is secret. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { constantAnswer } from '../../../shared/process/http/constant-answer.ts'
@@ -8,7 +8,10 @@ import { type Attribute, ENTERPRISE_SCHEMA, GROUP, type ResourceType, USER } fro
 import { SCIM_PATH, SCIM_TYPE, sendNotSupported } from './errors.ts'
 import { PAGE_MAX } from './listing.ts'
 
-/** Operations of SCIM that are optional, and not offered (RFC 7644 section 3.12: 501): of all kinds at once, and of who calls. */
+/**
+ * Optional operations that are not offered (RFC 7644 section 3.12: 501): a search over all types, bulk changes, and the caller's
+ * own user.
+ */
 const NOT_SUPPORTED = ['/.search', '/Bulk', '/Me']
 const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 const CORE = 'urn:ietf:params:scim:schemas:core:2.0'
@@ -20,7 +23,7 @@ export function addDiscovery(app: FastifyInstance, issuer: string): void {
     app.get<{ Querystring: { filter?: unknown } }>(`${SCIM_PATH}${path}`, {
       schema: { hide: true },
       handler: async (request, reply: FastifyReply) => {
-        // RFC 7644 section 4.
+        // RFC 7644 section 4 requires this error for a filter.
         if (request.query.filter !== undefined)
           throw new RequestProblem('permission_denied', 'the resources that describe this service cannot be filtered')
         return sendConstant(request, reply, { answer, type: SCIM_TYPE })
@@ -31,7 +34,7 @@ export function addDiscovery(app: FastifyInstance, issuer: string): void {
   for (const path of NOT_SUPPORTED) {
     app.all(`${SCIM_PATH}${path}`, {
       schema: { hide: true },
-      // Before the body is read.
+      // Runs before the body is read.
       onRequest: async (request, reply) => sendNotSupported(request, reply, path),
       handler: async () => undefined,
     })
@@ -41,7 +44,7 @@ export function addDiscovery(app: FastifyInstance, issuer: string): void {
     ['/Schemas', schemasAt(base)],
   ] as const) {
     get(path, { ...listOf(resources) })
-    // A colon in a path needs another one for the framework.
+    // Fastify reads two colons as one colon of the path.
     for (const resource of resources) get(`${path}/${String(resource.id).replaceAll(':', '::')}`, resource)
   }
 }

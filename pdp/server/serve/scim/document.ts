@@ -1,4 +1,4 @@
-/** Reads a resource as a directory sends it into what is kept: known attributes under their own names, each of its type. */
+/** Reads a resource that a directory sent and returns what is kept: known attributes under our names, each of its type. */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { isJsonObject, type JsonObject, type JsonValue, textIssue } from '../../../shared/domain/json.ts'
 import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'
@@ -6,12 +6,12 @@ import { ScimError } from './errors.ts'
 
 const TEXT_CHARACTERS_MAX = 1_024
 const DOCUMENT_CHARACTERS_MAX = 16_384
-/** RFC 7643 section 4.1.2 has line breaks in addresses; texts are pasted from other places. */
+/** Control characters that are refused. RFC 7643 section 4.1.2 has line breaks in addresses, and texts are pasted from other places. */
 const CONTROL = /[^\P{Cc}\t\r\n]/u
 
 /**
- * RFC 7644 section 3.3: what is unknown or read-only is ignored. Throws ScimError `invalidValue` for what is of another
- * type, too long, or missing. Members of a group are in it, but do not count for its size.
+ * Ignores unknown and read-only attributes (RFC 7644 section 3.3). Throws ScimError `invalidValue` for a value of another type, a
+ * text that is too long, and a required attribute that is missing. Members of a group are returned, but do not count for its size.
  */
 export function readDocument(sent: JsonValue | undefined, type: ResourceType): JsonObject {
   if (!isJsonObject(sent)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
@@ -47,7 +47,7 @@ function readAttributes(sent: JsonObject, attributes: readonly Attribute[], plac
   return read
 }
 
-/** Null: unassigned (RFC 7643 section 2.5). */
+/** Reads the value of an attribute. Null: no value (RFC 7643 section 2.5). */
 export function readValue(value: JsonValue, attribute: Attribute, place: string): JsonValue {
   if (value === null) return null
   if (!attribute.multiValued) return readOne(value, attribute, place)
@@ -61,7 +61,7 @@ export function readValue(value: JsonValue, attribute: Attribute, place: string)
 function readOne(value: JsonValue, attribute: Attribute, place: string): JsonValue {
   const { type, subAttributes = [] } = attribute
   if (type === 'complex') {
-    // Some clients send the value alone: `"manager": "42"`, `"roles": ["admin"]`.
+    // Some clients send only the value: `"manager": "42"`, `"roles": ["admin"]`.
     const whole = typeof value === 'string' && named(subAttributes, 'value') !== null ? { value } : value
     if (!isJsonObject(whole)) throw new ScimError('invalidValue', `${place} is not an object`)
     const read = readAttributes(whole, subAttributes, `${place}.`)
@@ -77,7 +77,7 @@ function readOne(value: JsonValue, attribute: Attribute, place: string): JsonVal
   return value
 }
 
-/** Entra ID sends texts: `"active": "False"`. */
+/** Entra ID sends booleans as texts: `"active": "False"`. */
 function readBoolean(value: JsonValue, place: string): boolean {
   if (typeof value === 'boolean') return value
   const text = typeof value === 'string' ? lowerAscii(value) : ''

@@ -8,7 +8,7 @@ export const SCIM_TYPE = 'application/scim+json; charset=utf-8'
 const ERROR_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:Error'
 const RETRY_AFTER_S = '1'
 
-/** RFC 7644 table 9. */
+/** Types of errors in RFC 7644 table 9. */
 export type ScimType =
   | 'invalidFilter'
   | 'tooMany'
@@ -30,13 +30,13 @@ const CODES: { readonly [type in ScimType]: RequestProblemCode } = {
   invalidValue: 'request_invalid',
 }
 
-/** Types of errors that are not SCIM's own: a body that cannot be read, a name that is taken. */
+/** SCIM's types for our own errors: a body that cannot be read, a name that is taken. */
 const TYPES: { readonly [code in RequestProblemCode]?: ScimType } = {
   request_invalid: 'invalidSyntax',
   conflict: 'uniqueness',
 }
 
-/** A request that is at fault, with the word that SCIM has for why. */
+/** An error of the request, with SCIM's type for it. */
 export class ScimError extends Error {
   override readonly name = 'ScimError'
   readonly scimType: ScimType
@@ -48,7 +48,7 @@ export class ScimError extends Error {
 
 export const isScimPath = (url: string): boolean => /^\/scim(?:\/|\?|$)/.test(url)
 
-/** The problem that the log and the status go by. */
+/** The problem that decides the status and the line of the log. */
 export const problemOfScim = (err: unknown): RequestProblem =>
   err instanceof ScimError ? new RequestProblem(CODES[err.scimType], err.message) : asHttpProblem(err)
 

@@ -1,4 +1,4 @@
-/** The filters and paths of SCIM (RFC 7644 sections 3.4.2.2 and 3.5.2), read into a tree. */
+/** Parses filters and paths of SCIM (RFC 7644 sections 3.4.2.2 and 3.5.2) into a tree. */
 import { textIssue } from '../../../shared/domain/json.ts'
 import { ScimError, type ScimType } from './errors.ts'
 
@@ -16,15 +16,15 @@ export type Filter =
   | { readonly kind: 'compare'; readonly path: AttributePath; readonly op: Comparison; readonly value: FilterValue }
   | { readonly kind: 'and' | 'or'; readonly left: Filter; readonly right: Filter }
   | { readonly kind: 'not'; readonly of: Filter }
-  /** Some value of the attribute satisfies the whole filter. */
+  /** True if some value of the attribute satisfies the whole filter. */
   | { readonly kind: 'some'; readonly path: AttributePath; readonly of: Filter }
-/** `filter`: which values of the attribute are meant; null: all of them. */
+/** `filter` selects values of the attribute; null: all of them. */
 export type PatchPath = { readonly path: AttributePath; readonly filter: Filter | null }
 
 type Token = { readonly kind: 'word' | 'text' | 'mark'; readonly text: string; readonly at: number }
 
 const TOKEN = /[ \t]*(?:([()[\]])|("(?:[^"\\]|\\.)*")|([^ \t()[\]"]+))/y
-// RFC 7644 figure 1, with the URN that may stand before an attribute.
+// Names of RFC 7644 figure 1, with the URN that may stand before an attribute.
 const NAME = '[A-Za-z$][A-Za-z0-9_-]*'
 const PATH = new RegExp(`^(?:(urn:[A-Za-z0-9:._-]+):)?(${NAME})(?:\\.(${NAME}))?$`, 'i')
 const SUB = new RegExp(`^\\.(${NAME})$`)
@@ -51,7 +51,7 @@ export function parsePatchPath(text: string): PatchPath {
   return found
 }
 
-/** Comparisons in a filter: each is made for every value. */
+/** How many comparisons a filter has: each is made for every value. */
 export function termsIn(filter: Filter): number {
   switch (filter.kind) {
     case 'and':
@@ -140,7 +140,7 @@ class Reader {
     return this.#comparison(path)
   }
 
-  /** `emails[type eq "work"].value eq "x"`, which some clients send: the sub-attribute of the value that was found. */
+  /** Reads `emails[type eq "work"].value eq "x"`, which some clients send: it compares a sub-attribute of the values that were selected. */
   #ofSome(some: Filter & { kind: 'some' }): Filter {
     const sub = this.#trailingSub()
     if (sub === null) return some
@@ -185,7 +185,7 @@ class Reader {
     } catch {
       throw this.#refusal(`has ${quoted(text)}, which is not a JSON string`)
     }
-    // A value that cannot be stored matches nothing.
+    // A value that cannot be stored cannot match, so it is refused.
     if (textIssue(value) !== null) throw this.#refusal(`has ${quoted(text)}, in which a character cannot be`)
     return value
   }

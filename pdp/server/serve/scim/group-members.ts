@@ -1,4 +1,4 @@
-/** Members of a directory's groups: tuples `group:<id>#member@…` of the organization, which roles and relations count by. */
+/** Members of a directory's groups: tuples `group:<id>#member@…` of the organization, on which roles and relations depend. */
 
 import { CHANGES_MAX, parseRelationships } from '../../../engine/writes/relationships.ts'
 import { createRestrictions } from '../../../engine/writes/restrictions.ts'
@@ -9,7 +9,7 @@ import { ScimError } from './errors.ts'
 import { locationOf } from './location.ts'
 import type { ScimCall } from './route.ts'
 
-/** Groups that one user is shown to be in. */
+/** How many groups of one user are shown. */
 const GROUPS_MAX = 1_000
 const MEMBER = 'member'
 export const groupObject = (id: string): string => `group:${id}`
@@ -18,7 +18,7 @@ const subjectOf = (kind: 'User' | 'Group', id: string): string =>
 
 export type Member = { readonly kind: 'User' | 'Group'; readonly id: string; readonly name: string }
 
-/** Users and groups of this directory alone: what others wrote into the group, it neither sees nor takes away. */
+/** Members that are users and groups of this directory. It neither sees nor removes members that others wrote into the group. */
 export async function membersOf(call: ScimCall, group: string): Promise<readonly Member[]> {
   const filter = { object: groupObject(group), relation: MEMBER }
   const tuples = await call.at.store.tuples(call.organization, filter, { after: null, countMax: MEMBERS_MAX + 1 })
@@ -69,12 +69,12 @@ export async function writeMembers(
   return added.length + removed.length > 0
 }
 
-/** Every membership in a group of the organization, for a user who leaves. */
+/** Removes a user who leaves from all groups of the organization. */
 export async function leaveGroups(call: ScimCall, user: string): Promise<void> {
   await write(call, { write: [], delete: await tuplesOfUser(call, user) })
 }
 
-/** As the attribute `groups` of a user shows them. */
+/** The value of the attribute `groups` of a user. */
 export async function groupsOf(call: ScimCall, user: string): Promise<readonly JsonObject[]> {
   const ids = (await tuplesOfUser(call, user)).map(({ object }) => object.slice(groupObject('').length))
   const names = await call.at.provisioning.known({ organization: call.organization, kind: 'Group' }, ids)

@@ -1,4 +1,4 @@
-/** Groups that a directory brings: groups of the organization, to which roles are granted and relations written. */
+/** Groups that a directory creates: groups of the organization, which can be granted roles and be named in relationships. */
 import { randomBytes } from 'node:crypto'
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
@@ -16,7 +16,7 @@ const GRANTS_MAX = 1_000
 
 export const GROUPS: Listed = { type: GROUP, present, related: 'members' }
 
-/** The id is random: nobody can have given roles to the group before it was there. */
+/** The id is random, so that nobody can have granted roles to the group before it existed. */
 export async function createGroup(call: ScimCall): Promise<ScimOutcome> {
   const { members, ...document } = readDocument(call.body, GROUP)
   const id = `dir-${randomBytes(ID_BYTES).toString('base64url')}`
@@ -36,7 +36,7 @@ export async function patchGroup(call: ScimCall): Promise<ScimOutcome> {
   return update(call, before, readDocument(patched(resource, call.body, GROUP), GROUP))
 }
 
-/** Its members and the roles that it was granted go with it. */
+/** Deletes the group with its members and the roles that it was granted. */
 export async function deleteGroup(call: ScimCall): Promise<ScimOutcome> {
   const { at, organization, id, context } = call
   const { before } = await readForWrite(call)
@@ -93,7 +93,7 @@ function presentGroup(call: ScimCall, group: Provisioned, members: readonly Memb
       created: new Date(group.createdAtMs).toISOString(),
       lastModified: new Date(group.changedAtMs).toISOString(),
       location: locationOf(call, GROUP, group.id),
-      // Every change of members through SCIM makes a version.
+      // Every change of members through SCIM raises the version.
       version: tagOf([group.id, group.version]),
     },
   }

@@ -1,4 +1,4 @@
-/** Lists and single resources: filters, pages and projections (RFC 7644 section 3.4). */
+/** Reads lists and single resources: filters, pages and projections (RFC 7644 section 3.4). */
 
 import { setImmediate } from 'node:timers/promises'
 import type { Provisioned } from '../../../engine/store/directory.ts'
@@ -16,23 +16,23 @@ import type { ScimCall, ScimOutcome } from './route.ts'
 const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 export const PAGE_MAX = 200
 const PAGE_DEFAULT = 100
-/** Resources that one filter looks at. A filter for an id, a name or an externalId looks at one. */
+/** How many resources one filter looks at. A filter for an id, a name or an externalId looks at one. */
 export const FILTERED_MAX = 20_000
-/** Those for which members or groups are read because the filter names them. */
+/** How many resources a filter looks at if it names members or groups, which must be read for each. */
 const RELATED_MAX = 500
 const BATCH = 500
-/** Members or groups that one call reads, of all its resources. */
+/** How many members or groups one call reads, for all its resources together. */
 const RELATED_SUM_MAX = 50_000
-/** Values that a filter looks at, for each of its terms. */
+/** How many values a filter looks at, multiplied by the number of its terms. */
 const WORK_MAX = 500_000
-/** After this much others have their turn. */
+/** After this much work, other requests get a turn of the event loop. */
 const SLICE = 20_000
-/** A group may have as many members as some hundred users have attributes. */
+/** The longest page with members or groups: a group may have as many members as a hundred users have attributes. */
 const RELATED_PAGE_MAX = 20
 const PARAMETER_CHARACTERS_MAX = 2_000
 const ALWAYS: ReadonlySet<string> = new Set(['id', 'schemas'])
 
-/** `related`: members of a group, groups of a user. They are read only for who wants them. */
+/** `related`: whether members of a group or groups of a user are wanted; only then they are read. */
 export type Present = (
   call: ScimCall,
   resources: readonly Provisioned[],
@@ -43,7 +43,7 @@ export type Listed = {
   readonly present: Present
   readonly related: 'members' | 'groups'
 }
-/** `places`: for lists that go through many resources. */
+/** `places`: limits how many lists run at once, for lists that read many resources. */
 export type Searched = Listed & { readonly places: Places }
 
 export async function list(call: ScimCall, listed: Searched): Promise<ScimOutcome> {
@@ -65,7 +65,7 @@ export async function list(call: ScimCall, listed: Searched): Promise<ScimOutcom
   return { status: 'ok', body }
 }
 
-/** The resource as the caller wants to see it. Throws RequestProblem `not_found`. */
+/** The resource with the attributes that the caller wants. Throws RequestProblem `not_found`. */
 export async function show(call: ScimCall, listed: Listed): Promise<ScimOutcome> {
   const view = viewOf(call.query, listed)
   const resource = await read(call, listed, view.related)
@@ -96,7 +96,7 @@ async function unfiltered(call: ScimCall, listed: Listed, view: View, page: Page
   return { total, resources: await shownOf(call, listed, rows, view) }
 }
 
-/** A page with large groups is a shorter one: the caller asks on from where it ends. */
+/** A page with large groups gets fewer resources: the caller continues after the last one. */
 async function shownOf(
   call: ScimCall,
   listed: Listed,
@@ -162,13 +162,13 @@ async function search(call: ScimCall, listed: Listed, { filter, related, narrow,
   return { total, resources }
 }
 
-/** Related attributes are read for one after another. */
+/** Related attributes are read for one resource after another. */
 async function* presentedOf(call: ScimCall, listed: Listed, rows: readonly Provisioned[], related: boolean) {
   if (related) for (const row of rows) yield await presentOne(call, listed, row, true)
   else yield* await listed.present(call, rows, false)
 }
 
-/** Whether resources match, at a cost that is bounded over all of them. */
+/** Tells whether a resource matches, within a bound of work for all resources together. */
 function matcher(filter: Filter, type: ResourceType): (resource: JsonObject) => Promise<boolean> {
   const budget = createBudget(WORK_MAX, 'the filter')
   const terms = termsIn(filter)
@@ -201,7 +201,7 @@ async function presentOne(call: ScimCall, listed: Listed, row: Provisioned, rela
 
 type Narrow = { id?: string; name?: string; externalId?: string }
 
-/** Terms that every match must have: a conjunction asks for all of its terms. */
+/** Terms that every match must satisfy. For a conjunction these are the terms of both sides. */
 function narrowed(filter: Filter, type: ResourceType): Narrow {
   if (filter.kind === 'and') return { ...narrowed(filter.left, type), ...narrowed(filter.right, type) }
   if (filter.kind !== 'compare' || filter.op !== 'eq' || typeof filter.value !== 'string') return {}
@@ -224,7 +224,7 @@ function names(filter: Filter, attribute: string): boolean {
   }
 }
 
-/** The members that the caller wants of each resource. */
+/** The attributes of each resource that the caller wants. */
 type View = {
   readonly only: readonly AttributePath[] | null
   readonly without: readonly AttributePath[]
@@ -263,7 +263,7 @@ function projected(resource: JsonObject, { only, without }: View): JsonObject {
 
 const isExtension = (name: string): boolean => name.startsWith('urn:')
 
-/** An attribute of an extension is shown with all of its extension. */
+/** If an attribute of an extension is wanted, the whole extension is shown. */
 function isNamed({ schema, attribute }: AttributePath, name: string): boolean {
   const lower = name.toLowerCase()
   if (isExtension(name)) return schema === lower || `${schema}:${attribute}` === lower

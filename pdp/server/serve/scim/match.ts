@@ -5,18 +5,18 @@ import { named, type ResourceType } from './attributes.ts'
 import { ScimError } from './errors.ts'
 import type { AttributePath, Comparison, Filter, FilterValue } from './filter.ts'
 
-/** Compared with case; all others without. */
+/** Attributes that are compared with case; all others are compared without. */
 const EXACT: ReadonlySet<string> = new Set(['id', 'externalid', 'meta'])
 
-/** Throws ScimError `invalidFilter` for a comparison that means nothing. */
+/** Throws ScimError `invalidFilter` for a comparison that is impossible for the attribute's type. */
 export function matches(filter: Filter, resource: JsonObject, type: ResourceType): boolean {
   return satisfies(filter, { of: (path) => valuesAt(resource, path, type) })
 }
 
-/** Whether one value of a complex attribute satisfies the filter between square brackets. */
+/** Whether a value of a complex attribute satisfies the filter in square brackets. */
 export function matchesValue(filter: Filter, value: JsonValue): boolean {
   return satisfies(filter, {
-    // A value that is no object is its own `value`.
+    // A value that is no object counts as its own `value`.
     of: ({ attribute, sub }) => {
       const whole = isJsonObject(value) ? memberOf(value, attribute) : attribute === 'value' ? value : undefined
       return sub === null ? present(whole) : isJsonObject(whole) ? present(memberOf(whole, sub)) : []
@@ -45,7 +45,7 @@ function satisfies(filter: Filter, values: Values): boolean {
 
 function compares(filter: Filter & { kind: 'compare' }, found: readonly JsonValue[]): boolean {
   const { op, value, path } = filter
-  // A complex value is compared by its `value`, as if that had been named.
+  // A complex value is compared by its `value`, as if the filter had named that.
   const plain = found
     .map((one) => (isJsonObject(one) ? (memberOf(one, 'value') ?? null) : one))
     .filter((one) => one !== null)
@@ -90,7 +90,7 @@ const INSTANT = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d
 
 export const isInstant = (text: string): boolean => INSTANT.test(text)
 
-/** Two instants are compared as such, however they are written. */
+/** Two instants in one form, so that the same time is equal however it is written. Other texts stay. */
 function inOneForm(a: string, b: string): readonly [string, string] {
   if (!isInstant(a) || !isInstant(b)) return [a, b]
   const [first, second] = [new Date(a), new Date(b)]
@@ -98,7 +98,7 @@ function inOneForm(a: string, b: string): readonly [string, string] {
   return [first.toISOString(), second.toISOString()]
 }
 
-/** A multi-valued attribute gives each of its values. */
+/** The values that a path names; for a multi-valued attribute, each of them. */
 function valuesAt(resource: JsonObject, path: AttributePath, type: ResourceType): readonly JsonValue[] {
   const { attribute, sub } = path
   const holder = holderOf(resource, path, type)
@@ -107,7 +107,7 @@ function valuesAt(resource: JsonObject, path: AttributePath, type: ResourceType)
   return sub === null ? whole : whole.flatMap((value) => (isJsonObject(value) ? present(memberOf(value, sub)) : []))
 }
 
-/** The object that the attribute is in: the resource, or its extension. */
+/** The object that holds the attribute: the resource or its extension. */
 function holderOf(resource: JsonObject, { schema, attribute }: AttributePath, type: ResourceType): JsonObject | null {
   const { extension } = type
   if (schema === null || schema === type.schema.toLowerCase()) return resource
@@ -119,7 +119,7 @@ function holderOf(resource: JsonObject, { schema, attribute }: AttributePath, ty
   return null
 }
 
-/** Without case, as SCIM compares names. */
+/** The member with this name, compared without case as SCIM does. */
 export function memberOf(holder: JsonObject, name: string): JsonValue | undefined {
   const wanted = lowerAscii(name)
   const key = Object.keys(holder).find((one) => lowerAscii(one) === wanted)

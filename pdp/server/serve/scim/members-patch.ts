@@ -1,4 +1,4 @@
-/** Members of a group through the operations of one PATCH: each costs what it names, not what the group has. */
+/** Changes the members of a group by the operations of one PATCH. An operation costs what it names, not the size of the group. */
 import { isJsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import type { Filter } from './filter.ts'
 import { isInstant, memberOf } from './match.ts'
@@ -6,10 +6,10 @@ import { keyOf } from './values.ts'
 
 export type MemberValues = {
   readonly size: number
-  /** A value that is there already is not added again. */
+  /** Adds values that are not there yet. */
   add(values: readonly JsonValue[]): void
   remove(values: readonly JsonValue[]): void
-  /** Those whose `value` is this text, compared without case as a filter does. */
+  /** Removes the members whose `value` is this text, compared without case as in a filter. */
   removeEqual(text: string): void
   list(): readonly JsonValue[]
 }
@@ -52,7 +52,7 @@ export function createMemberValues(before: readonly JsonValue[]): MemberValues {
 export function soleValueIn(filter: Filter | null): string | null {
   if (filter?.kind !== 'compare' || filter.op !== 'eq' || typeof filter.value !== 'string') return null
   const { schema, attribute, sub } = filter.path
-  // Two texts can be the same instant.
+  // An instant is excluded: two different texts can mean the same instant.
   return schema === null && attribute === 'value' && sub === null && !isInstant(filter.value) ? filter.value : null
 }
 

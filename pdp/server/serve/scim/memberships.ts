@@ -9,10 +9,10 @@ import type { ScimCall } from './route.ts'
 
 export const TIER_DEFAULT: Tier = 'member'
 
-/** The members of a request. `active`: null: not sent. */
+/** `active` and `roles` of the request. `active` null: it was not sent. */
 type SentMembership = { readonly active: boolean | null; readonly roles: JsonValue | undefined }
 
-/** Null: it stays as it is. Who has left is not brought back but by `active: true`. Throws ScimError `invalidValue`. */
+/** The new membership; null: no change. Only `active: true` brings back a person who left. Throws ScimError `invalidValue`. */
 export function membershipAfter(
   before: Membership | null,
   { active, roles }: SentMembership,
@@ -26,14 +26,14 @@ export function membershipAfter(
   return { role, status }
 }
 
-/** An organization cannot make a person of another one its active member: the person must agree, or have agreed before. */
+/** An organization cannot make a person who is active elsewhere its active member: the person must agree, or have agreed before. */
 function statusAfter(
   before: MembershipStatus | null,
   active: boolean | null,
   { activeElsewhere }: Pick<Holdings, 'activeElsewhere'>,
 ): MembershipStatus | null {
   if (active === null) return before
-  // Suspended it would pass for one that the person had agreed to.
+  // A membership that nobody agreed to is not suspended: a suspended one counts as agreed to.
   if (!active) return before === 'active' ? 'suspended' : before
   if (before === 'active' || before === 'suspended') return 'active'
   return activeElsewhere ? 'invited' : 'active'
@@ -63,8 +63,8 @@ export async function membershipsOf(
 }
 
 /**
- * The tier that the roles say; null: they say none. Beside the former tier, what is new counts: Entra ID adds a role, and does not take the
- * former one away. Throws ScimError `invalidValue`.
+ * The tier that the roles name; null: none. A new role wins over the former one: Entra ID adds a role without removing the former.
+ * Throws ScimError `invalidValue`.
  */
 export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | null {
   const values = (Array.isArray(roles) ? roles : []).filter(isJsonObject)
@@ -79,7 +79,7 @@ export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | n
   return tier
 }
 
-/** The role of the membership, in the words that the directory gave to it. */
+/** The membership's role, with the words that the directory sent for it. */
 export function roleOf({ document }: Pick<Provisioned, 'document'>, { role }: Membership): JsonObject {
   const kept = (Array.isArray(document.roles) ? document.roles : []).filter(isJsonObject)
   const said = kept.find(({ value }) => String(value).toLowerCase() === role)

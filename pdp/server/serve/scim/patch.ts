@@ -1,4 +1,4 @@
-/** Changes of a resource by PATCH (RFC 7644 section 3.5.2), with the spellings that Entra ID and Okta use. */
+/** Changes a resource by PATCH (RFC 7644 section 3.5.2), also in the spellings of Entra ID and Okta. */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { type Attribute, named, type ResourceType, USER_SCHEMA, valuesMax } from './attributes.ts'
 import { type Budget, createBudget } from './budget.ts'
@@ -10,14 +10,14 @@ import { createMemberValues, type MemberValues, soleValueIn } from './members-pa
 import { listOf, merged, objectOr, onePrimary, without } from './values.ts'
 
 const OPERATIONS_MAX = 1_000
-/** Values that are compared, for each term of a filter, or copied: all of it happens under the locks of the organization. */
+/** How many values one PATCH compares, for each term of a filter, or copies: all this happens under the locks of the organization. */
 const WORK_MAX = 200_000
 const OPS = ['add', 'replace', 'remove'] as const
 type Op = (typeof OPS)[number]
 type Operation = { readonly op: Op; readonly path: string | null; readonly value: JsonValue | undefined }
 type Mutable = { [name: string]: JsonValue }
 
-/** The resource after all operations. Throws ScimError; then nothing of it counts. */
+/** The resource after all operations. Throws ScimError; then none of them counts. */
 export function patched(resource: JsonObject, body: JsonValue | undefined, type: ResourceType): JsonObject {
   const budget = createBudget(WORK_MAX, 'the PATCH')
   let result: JsonObject = resource
@@ -48,7 +48,7 @@ function spent(budget: Budget, values: readonly JsonValue[]): readonly JsonValue
 
 type Step = Operation & { readonly path: string }
 
-/** `dropped`: the extension that goes away first. */
+/** `dropped`: the extension that is removed before the steps. */
 function stepsOf(operation: Operation, type: ResourceType): { dropped: string | null; steps: readonly Step[] } {
   const { path, op } = operation
   const { schema = null } = type.extension ?? {}
@@ -76,10 +76,9 @@ function operationsIn(body: JsonValue | undefined): readonly Operation[] {
   })
 }
 
-/** Without a path, each member of the value is one change; Okta writes paths such as `name.givenName` for their names. */
 /**
- * Whether it says that the person is no longer active, however the rest reads: the last word counts. Entra ID sends texts, and
- * writes `op` and names in any case; Okta sends no path; a PUT is one value.
+ * True if the request says that the person is no longer active, even if the rest is invalid; the last operation counts. Entra ID
+ * sends texts, and writes `op` and names in any case; Okta sends no path; a PUT is one value.
  */
 export function deactivates(method: string, body: JsonValue | undefined): boolean {
   if (!isJsonObject(body)) return false
@@ -97,6 +96,7 @@ export function deactivates(method: string, body: JsonValue | undefined): boolea
 }
 const ACTIVE = ['active', `${USER_SCHEMA.toLowerCase()}:active`]
 
+/** Without a path, each member of the value is one change. Okta uses paths such as `name.givenName` as names of members. */
 function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   if (op === 'remove') throw new ScimError('noTarget', 'remove needs a path')
   if (!isJsonObject(value)) throw new ScimError('invalidValue', 'without a path the value must be an object')
@@ -104,14 +104,14 @@ function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
     const isExtension = path.toLowerCase() === type.extension?.schema.toLowerCase()
     if (isExtension && isJsonObject(each))
       return Object.entries(each).flatMap(([name, inner]) =>
-        // Some clients send an extension as a resource with schemas of its own.
+        // Some clients send an extension as a resource with `schemas` of its own.
         name.toLowerCase() === 'schemas' ? [] : [{ op, path: `${path}:${name}`, value: inner }],
       )
     return isKnown(path, type) ? [{ op, path, value: each }] : []
   })
 }
 
-/** Names that are no paths of ours are ignored, too. */
+/** False for a name that is no path of ours: the change is ignored. */
 function isKnown(path: string, type: ResourceType): boolean {
   if (/^(?:schemas|id|meta)$/i.test(path)) return false
   try {
@@ -133,7 +133,7 @@ function targetOf({ schema, attribute }: AttributePath, type: ResourceType): Tar
 
 type Change = Step & Target & { readonly filter: Filter | null; readonly sub: string | null }
 
-/** Null for what is not kept: it is ignored, as in a whole resource (RFC 7644 section 3.3). */
+/** The change of a step; null if its attribute is not kept: then it is ignored, as in a whole resource (RFC 7644 section 3.3). */
 function changeOf(step: Step, type: ResourceType): Change | null {
   const { path, filter } = parsePatchPath(step.path)
   const target = targetOf(path, type)
@@ -144,7 +144,7 @@ function changeOf(step: Step, type: ResourceType): Change | null {
   return { ...step, ...target, filter, sub: path.sub }
 }
 
-/** A change of the kind that directories send by the hundreds. */
+/** True for an operation that directories send by the hundreds: adding or removing members of a group. */
 function isOfMembers({ attribute, op, filter, sub, value }: Change): boolean {
   if (attribute.name !== 'members' || sub !== null || op === 'replace') return false
   return filter === null ? value !== undefined : op === 'remove' && soleValueIn(filter) !== null
@@ -190,7 +190,7 @@ function changedValue(before: JsonValue, change: Change): JsonValue {
   if (sub !== null) return withSub(objectOr(before), sub, change)
   if (op === 'remove') return null
   const value = readValue(required(change, change.attribute.name), attribute, attribute.name)
-  // Section 3.5.2.1: to add to a complex attribute adds its sub-attributes.
+  // Section 3.5.2.1: adding to a complex attribute adds its sub-attributes.
   return op === 'add' && isJsonObject(value) ? { ...objectOr(before), ...value } : value
 }
 
@@ -215,7 +215,7 @@ function changedValues(before: readonly JsonValue[], change: Change): JsonValue 
   )
 }
 
-/** Entra ID replaces `emails[type eq "work"].value` where no such value exists: what the filter says becomes the new value. */
+/** Entra ID replaces `emails[type eq "work"].value` even where no such value exists. Then the filter describes the new value. */
 function impliedBy(filter: Filter | null, attribute: Attribute): JsonObject {
   if (filter === null) throw new ScimError('noTarget', `${attribute.name} has no value yet`)
   if (filter.kind === 'and') return { ...impliedBy(filter.left, attribute), ...impliedBy(filter.right, attribute) }
@@ -230,11 +230,11 @@ function changedOne(value: JsonObject, change: Change): JsonObject {
   const { op, attribute, sub } = change
   if (sub !== null) return withSub(value, sub, change)
   const sent = readValue(required(change, change.attribute.name), { ...attribute, multiValued: false }, attribute.name)
-  return op === 'add' ? { ...value, ...objectOr(sent) } : { ...onlyFilterNames(value), ...objectOr(sent) }
+  return op === 'add' ? { ...value, ...objectOr(sent) } : { ...keptType(value), ...objectOr(sent) }
 }
 
-/** A value that is replaced keeps its kind, unless the new value says another. */
-const onlyFilterNames = ({ type }: JsonObject): JsonObject => (type === undefined ? {} : { type })
+/** A replaced value keeps its `type`, unless the new value has another. */
+const keptType = ({ type }: JsonObject): JsonObject => (type === undefined ? {} : { type })
 
 function withSub(value: JsonObject, sub: string, change: Change): JsonObject {
   const { op, attribute } = change

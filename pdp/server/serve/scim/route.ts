@@ -1,4 +1,4 @@
-/** One SCIM call: who calls, for which organization, and the answer in SCIM's media type. */
+/** Runs one SCIM call: authorizes the caller, finds the organization, and answers in SCIM's media type. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { withModels } from '../../../engine/worker/worker.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
@@ -12,11 +12,11 @@ import { SCIM_PATH, SCIM_TYPE, ScimError } from './errors.ts'
 import { deactivates } from './patch.ts'
 
 const SCOPE = 'scim'
-/** A group with as many members as it may have. */
+/** Room for a group with the most members. */
 const BODY_BYTES_MAX = 1_048_576
 
 export type ScimDeps = ManagementDeps
-/** `at`: for a write, one transaction. */
+/** `at`: the stores of the call; for a write, those of one transaction. */
 export type ScimCall = {
   readonly at: ScimDeps
   readonly organization: string
@@ -35,9 +35,9 @@ export type ScimOutcome = {
 type Route = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
-  /** True for what only reads; default: GET. */
+  /** True for a call that only reads; default: for GET. */
   readonly reads?: boolean
-  /** This is done even where a request that ends a person is refused. */
+  /** Shuts out the person if the request says so, even if the rest of it is refused. */
   deactivate?(call: ScimCall): Promise<void>
   handle(call: ScimCall): Promise<ScimOutcome>
 }
@@ -106,7 +106,7 @@ async function answer(
 
 type Caller = { readonly name: string; readonly organization: string }
 
-/** A client that is bound to one organization, which is the only one that its directory knows. Throws RequestProblem. */
+/** Accepts a client that is bound to one organization: its directory sees only that one. Throws RequestProblem. */
 async function authorize(deps: ScimDeps, at: Reach, { raw }: FastifyRequest, provenBefore: boolean): Promise<Caller> {
   const { issuer, verifyProof } = deps
   const caller = await authenticateManagementClient(
@@ -125,7 +125,7 @@ function organizationOf({ token, organizationScope }: ManagementClient): string 
   throw new RequestProblem('permission_denied', 'SCIM needs a token that is bound to an organization')
 }
 
-/** Names without case: Entra ID writes `startIndex`, others `startindex`. */
+/** The parameters with names in lower case: Entra ID writes `startIndex`, others `startindex`. */
 function queryOf(query: { readonly [name: string]: unknown }): ScimCall['query'] {
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => {

@@ -9,7 +9,7 @@ import { list, type Searched, show } from './listing.ts'
 import { addScimRoute, type ScimCall, type ScimDeps, type ScimOutcome } from './route.ts'
 import { createUser, deactivateAlone, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
-/** The most of one client at once. Each may go through all resources of an organization. */
+/** How many searches of one client run at once. Each may read all resources of an organization. */
 const SEARCHES_MAX = 4
 
 export function addScim(app: FastifyInstance, deps: ScimDeps): void {
@@ -43,14 +43,14 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
   }
 }
 
-/** A list whose parameters are in the body (RFC 7644 section 3.4.3): a filter may name a person, and addresses are logged. */
+/** Parameters of a search whose body holds them (RFC 7644 section 3.4.3): a filter may name a person, and URLs are logged. */
 const PARAMETERS: ReadonlySet<string> = new Set(['attributes', 'excludedattributes', 'filter', 'startindex', 'count'])
 
 async function search(call: ScimCall, listed: Searched): Promise<ScimOutcome> {
   return list({ ...call, query: queryIn(call.body) }, listed)
 }
 
-/** As the query of a list has them. */
+/** The body's parameters in the form of a list's query. */
 function queryIn(body: JsonValue | undefined): ScimCall['query'] {
   if (!isJsonObject(body)) throw new ScimError('invalidSyntax', 'the body is not a JSON object')
   const query: { [name: string]: string } = {}

@@ -1,4 +1,4 @@
-/** Users that a directory brings: each is an account of ours and a membership in the organization of the directory. */
+/** Users that a directory creates: each is an account here and a membership in the directory's organization. */
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Provisioned } from '../../../engine/store/directory.ts'
@@ -40,7 +40,7 @@ export async function createUser(call: ScimCall): Promise<ScimOutcome> {
   return { status: 'created', body: resource, ...addressOf(resource) }
 }
 
-/** RFC 7644 section 3.5.1. What the directory does not say about `active` and `roles` stays. */
+/** RFC 7644 section 3.5.1: `active` and `roles` stay as they are if the directory does not send them. */
 export async function replaceUser(call: ScimCall): Promise<ScimOutcome> {
   const before = await readForWrite(call)
   const sent = readDocument(call.body, USER)
@@ -54,8 +54,8 @@ export async function patchUser(call: ScimCall): Promise<ScimOutcome> {
 }
 
 /**
- * A PATCH or PUT that shuts somebody out does so although the rest of it is refused: no attribute keeps a leaver in. The
- * conditions of the request are judged again.
+ * Shuts a person out although the rest of the PATCH or PUT was refused: an invalid attribute must not keep the person in. The
+ * request's conditions are evaluated again.
  */
 export async function deactivateAlone(call: ScimCall): Promise<void> {
   const before = await readForWrite(call)
@@ -63,13 +63,13 @@ export async function deactivateAlone(call: ScimCall): Promise<void> {
 }
 
 /**
- * A person who has something elsewhere as well, or administers Portcullis, keeps the account and is suspended here: without the
- * membership, what they hold here would count as a guest's. Others lose their account.
+ * A person who has something in another organization, or administers Portcullis, keeps the account and is suspended here: without a
+ * membership, grants here would still count, as those of a guest. Others lose their account.
  */
 export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
   const { at, id, context } = call
   await readForWrite(call)
-  // Before the groups go, through which a user may administer.
+  // Read before the user leaves the groups, through which the user may administer.
   const held = await holdingsOf(call, id)
   const shared = await isShared(call, id, held)
   await leaveGroups(call, id)
@@ -83,7 +83,7 @@ export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
   return { status: 'empty' }
 }
 
-/** `after.active`: what the request says about it; undefined: nothing. */
+/** `after.active`: the value of the request; undefined: it has none. */
 async function update(call: ScimCall, before: JsonObject, after: JsonObject): Promise<ScimOutcome> {
   const { at, id } = call
   const { active: _wasActive, roles: hadRoles, ...documentBefore } = before
@@ -92,7 +92,7 @@ async function update(call: ScimCall, before: JsonObject, after: JsonObject): Pr
   const account = await changedAccount(call, { before: documentBefore, after: document }, held)
   const said = { active: typeof active === 'boolean' ? active : null, roles }
   const membership = membershipAfter(await membershipOf(call, id), said, held)
-  // The answer's own words are no word of the directory.
+  // If the roles are those of our own answer, the words that the directory sent earlier are kept.
   const words = isDeepStrictEqual(roles, hadRoles) ? (await stored(call, USERS)).document.roles : roles
   await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, words) }, membership !== null || account !== null)
   if (membership !== null) await writeMembership(call, id, membership)
@@ -140,7 +140,7 @@ async function present(
   })
 }
 
-/** The part that is stored beside the account and the membership. `roles`: for the words that the directory has for the tier. */
+/** The part of the document that is stored, besides account and membership. `roles`: the directory's words for the tier. */
 function keptOf(document: JsonObject, roles: JsonValue | undefined) {
   const { schemas, id, meta, groups, active, roles: _shown, ...kept } = document
   const { userName, externalId } = kept

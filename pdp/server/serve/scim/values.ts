@@ -1,10 +1,10 @@
-/** Values of a multi-valued attribute: which are the same, and which is the primary one. */
+/** Compares the values of a multi-valued attribute, and finds the primary one. */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 
 export const keyOf = (value: JsonValue): string =>
   JSON.stringify(isJsonObject(value) && value.value !== undefined ? value.value : value)
 
-/** Section 3.5.2.1: a value that is there already is not added again. Values are the same by their `value`. */
+/** RFC 7644 section 3.5.2.1: a value that exists is not added again. Two values are the same if their `value` is. */
 export function merged(before: readonly JsonValue[], added: readonly JsonValue[]): readonly JsonValue[] {
   const seen = new Map(before.map((value) => [keyOf(value), value]))
   for (const value of added) {
@@ -19,7 +19,7 @@ export function without(before: readonly JsonValue[], removed: readonly JsonValu
   return before.filter((value) => !gone.has(keyOf(value)))
 }
 
-/** RFC 7643 section 2.4: at most one is primary. The last that became so is. */
+/** RFC 7643 section 2.4: at most one value is primary. The last one that became primary stays so. */
 export function onePrimary(before: readonly JsonValue[], after: readonly JsonValue[]): readonly JsonValue[] {
   const primary = after.filter((value) => objectOr(value).primary === true)
   if (primary.length < 2) return after

@@ -79,7 +79,7 @@ export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
   const properties = { stream_id: STREAM_ID, subject: SUBJECT }
   addManagementRoute<{ params: never; body: SubjectBody }>(app, deps, {
     ...common,
-    // Fastify needs two colons for one in the path.
+    // Fastify reads two colons as one colon of the path.
     path: SSF_PATHS.addSubject.replace(':', '::'),
     operation: 'addStreamSubject',
     summary: 'Sends events about a subject again. A new stream is about all subjects.',

@@ -1,4 +1,4 @@
-/** The streams of all receivers, for operators: how each does, pause and resume, and a verification event. */
+/** The streams of all receivers, for operators: their state, pause and resume, and a verification event. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { StreamState } from '../../../signals/transmitter/streams.ts'

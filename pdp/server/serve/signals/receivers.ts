@@ -1,4 +1,4 @@
-/** The callers of SSF's endpoints: a client, which is the receiver of its own streams and knows no others. */
+/** The callers of SSF's endpoints. A client is the receiver of its own streams and sees no others. */
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { SetError } from '../../../signals/set/errors.ts'
 import { parseSubject, type SubjectIdentifier } from '../../../signals/set/subjects.ts'
@@ -11,12 +11,12 @@ import type { ManagementDeps } from '../management/deps.ts'
 
 export type SignalDeps = ManagementDeps & { readonly transmitter: Transmitter }
 
-/** SSF 1.0 section 8.1.1: characters that a URL does not escape. */
+/** SSF 1.0 section 8.1.1: an id has only characters that a URL does not escape. */
 export const STREAM_ID = text('^[A-Za-z0-9._~-]{1,128}$', '1 to 128 unreserved characters')
 export const URI_TEXT: JsonSchema = { type: 'string', minLength: 1, maxLength: 512 }
 export const COMMON = { tag: 'Shared Signals', organizationScope: 'call' } as const
 
-/** A receiver may send more members than this transmitter knows. */
+/** A schema that allows more members: a receiver may send some that this transmitter does not know. */
 export const open = (properties: { readonly [name: string]: JsonSchema }, required: readonly string[]): JsonSchema => ({
   type: 'object',
   required,
@@ -31,7 +31,7 @@ export function receiverOf({ token, organizationScope }: ManagementClient): Rece
   return { client: token.clientId, organization: token.organization ?? organizationScope[0] ?? null }
 }
 
-/** Another receiver's stream is as unknown as one that does not exist. Throws RequestProblem. */
+/** Requires that the stream was found. Another receiver's stream gets the same answer as none. Throws RequestProblem. */
 export function required<T>(found: T | null | false): T {
   if (found === null || found === false) throw new RequestProblem('not_found', 'there is no such stream')
   return found

@@ -14,7 +14,7 @@ import { hasKey } from './client-registration.ts'
 const GRANTS_MAX = 1_000
 const NAMED_MAX = 20
 
-/** The one that has authority over a client, or wants it: a caller, or the client that set a secret. */
+/** A caller, or the client that set the secret of another client: both need authority over that client. */
 export type Holder = Pick<ManagementClient, 'organizationScope'> & {
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
@@ -25,7 +25,7 @@ export const holderOf = ({ token: { clientId, scopes }, organizationScope }: Man
   organizationScope,
 })
 
-/** The client must be within the holder's organizations and hold nothing that the holder does not. Throws RequestProblem. */
+/** Requires that the client is within the holder's organizations and holds nothing that the holder lacks. Throws RequestProblem. */
 export async function requireAuthorityOver(deps: Reach, holder: Holder, client: Client): Promise<void> {
   if (client.organization === null) requireUnbound(holder)
   else await requireWithin(holder, client.organization, deps.pdp)

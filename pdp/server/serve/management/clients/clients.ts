@@ -38,7 +38,7 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
       'Registers a client, or replaces its registration. A generated secret is returned only in this answer. The stored secret is replaced if the client gets rights that the client that set the secret may not give.',
     body: CLIENT_BODY,
     answer: CLIENT,
-    // Locked so that its place in the tree and the meaning of its roles cannot change meanwhile.
+    // Locked so that the client's place in the tree and the meaning of its roles cannot change meanwhile.
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     async prepare({ at, caller, params, body }) {
       await requireRegistration(at, caller, wantedClient(params, body))
@@ -91,7 +91,7 @@ const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: C
   metadata: metadataOf(body),
 })
 
-/** A client of an organization exchanges tokens of clients there alone (`requireExchange`): any other name would never count. */
+/** A client of an organization can exchange only tokens of clients there (`requireExchange`), so other names are refused. */
 async function exchangeIssues(
   { directory, pdp }: ManagementDeps,
   id: string,
@@ -168,7 +168,7 @@ function unknownClient(id: string): RequestProblem {
   return new RequestProblem('not_found', `there is no client ${id}`)
 }
 
-/** The registration and its secret, which both are part of the state. Null if the caller may not see it. */
+/** The stored client, null if the caller may not see it. Its entity tag covers registration and secret. */
 async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<Client | null> {
   const client = await at.directory.client(id)
   return client !== null && (await isVisible(at, caller, client)) ? client : null

@@ -1,4 +1,4 @@
-/** Accepts an invitation: grants everything that it gives, or nothing, checked against the current state. */
+/** Accepts an invitation: grants all that it gives, or nothing, after checks against the current state. */
 
 import type { User } from '../../../../engine/store/directory.ts'
 import { withModels } from '../../../../engine/worker/worker.ts'
@@ -15,7 +15,7 @@ import type { Reach, ReachAtomically } from '../deps.ts'
 import { requireGivenByReturn } from '../roles/given-roles.ts'
 import { inviterOf, requireGivable } from './authority.ts'
 
-/** Undoes everything. */
+/** Thrown inside the transaction, so that everything is undone. */
 class NotAccepted extends Error {
   override readonly name = 'NotAccepted'
   readonly why: NotJoined
@@ -33,7 +33,7 @@ export function createAcceptance(deps: {
   return async (token, { user, person }) => {
     const organization = (await deps.find(token))?.organization
     if (organization === undefined) return 'gone'
-    // Nobody changes roles, members or people meanwhile.
+    // Locks, so that nobody changes roles, members or people meanwhile.
     const logs = [DIRECTORY, ENVIRONMENT, organization]
     try {
       await withModels(() =>
@@ -61,7 +61,7 @@ async function join(
   await requireBacked(at, invitation, { user, before: before?.status ?? null })
   if (person === null) await requireOwnAddress(at, user, invitation)
   else await createPerson(at, { id: user, person, email: invitation.email })
-  // A person whom the organization suspended does not come back by an invitation, and members stay what they are.
+  // An invitation does not bring back a person whom the organization suspended, and does not change the tier of a member.
   if (before?.status === 'active') throw new NotAccepted('member')
   if (before?.status === 'suspended') throw new NotAccepted('suspended')
   const membership = { role, status: 'active' } as const
@@ -69,7 +69,7 @@ async function join(
   await grant(at, invitation, user)
 }
 
-/** Requires that the inviter could do so still, and could give what the person holds here already and gets with the membership. */
+/** Requires that the inviter may still invite, and may still give all that the person holds here and gets with the membership. */
 async function requireBacked(
   at: Reach,
   { organization, roles, by }: Invitation,
@@ -92,7 +92,7 @@ async function requireOwnAddress(at: Reach, id: string, { email }: Invitation): 
   const owner = await at.directory.userByEmail(email)
   if (owner === null || owner.id !== id) throw new NotAccepted('gone')
   if (owner.emailVerified) return
-  // The mail came to this address, and its owner is signed in.
+  // The invitation was mailed to this address, and its owner is signed in: the address is verified.
   const { name } = owner
   await at.directory.putUser({ id, email: owner.email, emailVerified: true, name }, contextOf(id))
 }
@@ -101,7 +101,7 @@ async function createPerson(
   at: Reach,
   { id, person, email }: { readonly id: string; readonly person: NewPerson; readonly email: string },
 ): Promise<void> {
-  // Under the lock: another account may have got this address meanwhile, or its account may have been opened.
+  // Checked under the lock: meanwhile another account may have got this address, or its account may have been opened.
   const owner = await at.directory.userByEmail(email)
   if (owner !== null && !(owner.id === id && owner.isUnopened)) throw new NotAccepted('taken')
   const user: User = { id, email, emailVerified: true, name: owner?.name ?? person.name }
@@ -122,7 +122,7 @@ async function grant(at: Reach, { organization, roles }: Invitation, user: strin
   }
 }
 
-/** A role that is gone, or has become too large. */
+/** The error of a role that was deleted or became too large means: the invitation is outdated. */
 const asChanged = (error: unknown): unknown =>
   error instanceof PdpError && (error.code === 'request_invalid' || error.code === 'conflict')
     ? new NotAccepted('changed')

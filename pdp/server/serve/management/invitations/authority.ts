@@ -1,4 +1,4 @@
-/** The right to invite: asked when an invitation is made, and again when it is accepted. */
+/** The right to invite: checked when an invitation is made, and again when it is accepted. */
 
 import type { HeldRole } from '../../../../engine/store/contract.ts'
 import { readDeclared } from '../../../../engine/writes/role-definitions.ts'
@@ -13,7 +13,10 @@ import { requireHolding } from '../roles/role-grants.ts'
 export const INVITING = 'directory:write'
 const GRANTING = 'roles:write'
 
-/** The permissions of the roles are the caller's to give. Throws RequestProblem, and PdpError `request_invalid` for a role that is not there. */
+/**
+ * Requires that the caller may give the roles' permissions. Throws RequestProblem, and PdpError `request_invalid` for a role that
+ * does not exist.
+ */
 export async function requireGivable(
   at: Pick<Reach, 'store' | 'pdp'>,
   caller: ManagementClient,
@@ -29,7 +32,7 @@ export async function requireGivable(
   }
 }
 
-/** The inviter, with what they may do in the organization now. Throws RequestProblem when they may not invite any more. */
+/** The inviter as a caller, with their rights in the organization now. Throws RequestProblem if they may not invite any more. */
 export async function inviterOf(at: Reach, by: string, organization: string): Promise<ManagementClient> {
   const [type, id] = [by.slice(0, by.indexOf(':')), by.slice(by.indexOf(':') + 1)]
   if (type === 'user') {

@@ -1,4 +1,4 @@
-/** Invitations into an organization, by mail to an address: who follows the link joins, with an account or without one yet. */
+/** Invitations into an organization, mailed to an address. A person who follows the link joins, if need be with a new account. */
 import type { FastifyInstance } from 'fastify'
 import { LANGUAGES } from '../../../../identity/html/words/words.ts'
 import type { Invitation } from '../../../../identity/people/invitations/invitations.ts'
@@ -75,7 +75,7 @@ export function addInvitations(app: FastifyInstance, deps: ManagementDeps): void
         const organizationName = await nameOf(at, org)
         return at.invitations.invite({ organization: org, organizationName, email, role, roles, language }, context)
       })
-      // Only now is it certain that the link will be found.
+      // The mail is sent after the write, so that its link is found.
       invited.deliver()
       return { status: 'created', body: present(invited) }
     },

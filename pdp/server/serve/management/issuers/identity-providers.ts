@@ -1,4 +1,4 @@
-/** OpenID providers of others at which people may sign in. */
+/** External OpenID providers where people may sign in. */
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import {
@@ -85,7 +85,7 @@ const BODY = object(
   },
   ['issuer', 'client_id', 'name'],
 )
-/** Before a `~`, the organization of a bound client. */
+/** The organization of a bound client stands before the `~`. */
 const NAME = /^(?:[\w.-]{1,128}~)*[a-z0-9][a-z0-9-]{0,62}$/
 const PROVIDER = object({ id: ID, ...SHOWN }, ['id', 'issuer', 'client_id', 'name'])
 const PATH = '/v1/identity-providers/:id'
@@ -152,7 +152,7 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
   })
 }
 
-/** A bound client sees those of its organization and of those below it. */
+/** The providers that the caller may see: a bound client sees those of its organization and of organizations below it. */
 async function providersFor(at: Reach, caller: ManagementClient): Promise<readonly IdentityProvider[]> {
   const all = await at.identityProviders.list()
   const seen: IdentityProvider[] = []
@@ -170,8 +170,8 @@ const providerOf = async (at: Reach, caller: ManagementClient, id: string): Prom
   (await providersFor(at, caller)).find((one) => one.id === id) ?? null
 
 /**
- * A bound client manages a provider for its own organizations alone: it gives nobody else's people a way in, and its word is
- * neither a second factor nor a token. Throws RequestProblem.
+ * A bound client manages providers for its own organizations only: such a provider signs in nobody else's people, and is trusted
+ * neither for a second factor nor for tokens. Throws RequestProblem.
  */
 async function ownDocument(
   at: Reach,
@@ -181,7 +181,7 @@ async function ownDocument(
   const { id, wanted, stored } = of
   const reach = await reachOf(caller, at.pdp)
   if (reach !== null && !('within' in reach)) return wanted
-  // One of somebody else is not shown, and keeps its name.
+  // A provider of another organization is not shown, but its id stays taken.
   if (stored === null) {
     await requireOwnName(at, caller, id)
     if ((await at.identityProviders.list()).some((one) => one.id === id)) throw denied('the id is taken')
@@ -208,13 +208,13 @@ function requireUsable(id: string, document: ProviderDocument): void {
       isIssuer,
       'must be a URL with https, unless its host is a loopback address, without query and fragment',
     ],
-    // A new account belongs to no organization, so its person could not sign in.
+    // A new account belongs to no organization yet, so a provider that is bound to some could not sign it in.
     [
       '/creates_accounts',
       creates !== true || (organizations ?? organization) === undefined,
       'cannot be true with organizations',
     ],
-    // They are bound to one of its organizations, but not to people who have nothing elsewhere.
+    // The token for such an assertion is bound to the organization, but its person may have rights elsewhere.
     ['/identity_assertions', assertions !== true || organization === undefined, 'cannot be true with organization'],
   ]
   const issues = problems.flatMap(([place, isRight, message]) => (isRight ? [] : [{ place, message }]))

@@ -1,4 +1,4 @@
-/** The other issuers that the environment trusts. */
+/** The external issuers that the environment trusts. */
 import type { FastifyInstance } from 'fastify'
 import type { TrustedIssuerDocument } from '../../../../identity/issuer/tokens/external-issuers.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'

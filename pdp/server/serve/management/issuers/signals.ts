@@ -75,7 +75,7 @@ export const STREAM_STATE: JsonSchema = object(
   ['issuer', 'delivery', 'stream_id', 'status', 'silent', 'made_at', 'received_at', 'heard_at', 'error', 'failed_at'],
 )
 
-/** Mistakes that no schema finds. */
+/** Issues that no schema can express. */
 export function signalsIssues(ssf: SignalsDocument): readonly ValidationIssue[] {
   const { issuer, metadata_uri: metadata, authorization } = ssf
   const { token, token_endpoint: endpoint, client_id: client, client_secret: secret, scope, resource } = authorization

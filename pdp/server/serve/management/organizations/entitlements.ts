@@ -110,7 +110,7 @@ async function entitlementOf(
   return entitlement === undefined ? null : { key, ...entitlement, version }
 }
 
-/** Without the version, which is the organization's: it changes when another entitlement is written. */
+/** The entitlement for its entity tag, without the version: that one changes when any entitlement of the organization is written. */
 async function gateOf(
   at: ManagementDeps,
   params: { readonly org: string; readonly key: string },
@@ -119,7 +119,7 @@ async function gateOf(
   return entitlement === null ? null : { ...entitlement, version: null }
 }
 
-/** Refuses writes that would never be read. Throws RequestProblem `conflict`. */
+/** Refuses a write if an external source owns the entitlements: it would never be read. Throws RequestProblem `conflict`. */
 function requireOwn({ name }: EntitlementSource): void {
   if (name !== 'store') throw new RequestProblem('conflict', 'an external source owns the entitlements')
 }

@@ -54,7 +54,7 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
       await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
       if (status !== 'active') await at.sessions.endMember({ organization: org, user }, context)
       const isAsked = patch === null || Object.hasOwn(patch, 'status')
-      // A directory that blocked the user elsewhere would else keep them out of everything.
+      // Without this, the block by a company's directory would still keep the user out of every organization.
       if (blocked && isAsked && status === 'active' && caller.organizationScope.length === 0)
         await at.provisioning.setBlocked(user, false)
       return { ...put(before !== null, { user, ...membership }), left: membership }

@@ -14,7 +14,7 @@ const CLIENTS_MAX = 10_000
 export type Moved = {
   /** Clients of former ancestors: their tokens ended, and they lost what they held in the organization. */
   readonly lost_access: readonly string[]
-  /** Clients in it whose secret or keys were set by such a client or by an unknown one: they need new ones. */
+  /** Clients in the organization that need new secrets or keys: a client of `lost_access` or an unknown one had set them. */
   readonly lost_secrets: readonly string[]
 }
 type Move = { readonly from: Organization; readonly to: Organization; readonly context: WriteContext }
@@ -35,9 +35,9 @@ export async function moveOrganization(
   if (left.length === 0) return null
   const { moves } = at
   const inside = new Set(await moves.below(to.id))
-  // Clients of its former siblings and their descendants lose access as well.
+  // Clients of its former siblings and their descendants lose their access as well.
   const outside = (await moves.below(left.at(-1) ?? '')).filter((id) => !inside.has(id))
-  // Locked so that no client writes there with the rights of the former place.
+  // Locked so that no client writes into the organization with the rights of its former place in the tree.
   await moves.lock([...inside])
   const clients = await moves.clientsOf([...outside, ...inside], CLIENTS_MAX + 1)
   if (clients.length > CLIENTS_MAX) {
@@ -49,7 +49,7 @@ export async function moveOrganization(
     own: clients.filter(({ organization }) => inside.has(organization)),
   })
   for (const id of lost_secrets) await moves.dropSecret(id, context)
-  // Clients of its ancestors may have tokens for it.
+  // Clients of former ancestors may have tokens for the organization.
   const lost_access = strangers.filter(({ organization }) => left.includes(organization)).map(({ id }) => id)
   for (const id of lost_access) await moves.endTokens(id, context)
   for (const log of inside) await endHoldings(at, { log, clients: strangers.map(({ id }) => id), context })
@@ -67,7 +67,7 @@ async function exposedOf(
 ): Promise<readonly string[]> {
   const setters = new Set(own.flatMap(({ secretSetBy }) => (secretSetBy === null ? [] : [secretSetBy])))
   const known = new Set(strangers.map(({ id }) => id))
-  // If the setter was deleted, it is unknown who had its secret.
+  // If the setter of a secret was deleted, nobody knows who had the setter's secret.
   for (const id of setters) if (id !== SYSTEM && (await directory.client(id)) === null) known.add(id)
   const exposed = new Set<string>()
   for (let before = -1; before < exposed.size; ) {

@@ -130,7 +130,7 @@ async function requirePlace(
 ): Promise<Organization | null> {
   const existing = await findOrganization(deps, wanted.id)
   if (caller.organizationScope.length === 0) return existing
-  // The same answer for an id that somebody else has as for one that nobody has.
+  // An id that another tenant has gets the same answer as one that nobody has.
   if (existing === null || !(await isWithin(deps, caller, wanted.id))) await requireOwnName(deps, caller, wanted.id)
   if (existing !== null) {
     await requireWithin(caller, wanted.id, deps.pdp)
@@ -146,7 +146,7 @@ async function requirePlace(
   return existing
 }
 
-/** Null if the caller may not see it. */
+/** The stored organization; null if the caller may not see it. */
 async function stateOf(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Organization | null> {
   return (await isWithin(deps, caller, id)) ? findOrganization(deps, id) : null
 }

@@ -8,16 +8,16 @@ import { RequestProblem } from '../../http/status.ts'
 import { parseTupleLine } from './tuple-bodies.ts'
 
 const LINES_PER_WRITE = 1_000
-/** Room for a tuple with the largest context, in the escapes of JSON. */
+/** The longest line: a tuple with the largest context, with JSON's escapes. */
 const LINE_CHARACTERS_MAX = 72 * 1024
-/** The most in one transaction. */
+/** How many characters one transaction writes at most. */
 const WRITE_CHARACTERS_MAX = 4 * 1024 * 1024
 const ISSUES_MAX = 100
 
 export type Progress = {
   /** All lines up to this one are stored; an import resumes after it. */
   readonly line: number
-  /** How many tuples the lines had so far. */
+  /** How many tuples the import has read so far. */
   readonly tuplesCount: number
   readonly revision: number
 }
@@ -114,7 +114,7 @@ async function writeLines(
     })
     return { revision, written: found.length }
   } catch (err) {
-    // The store reports a change by its index.
+    // The store names a change by its index; the caller needs its line.
     if (!(err instanceof PdpError) || err.issues.length === 0) throw err
     throw invalidLines(
       err.issues.map(({ place, message }) => ({ place: String(found[Number(place.slice(1))]?.line ?? 0), message })),

@@ -142,7 +142,7 @@ function readPage(store: Pick<Store, 'tuples'>, { organization, filter, after }:
   return store.tuples(organization, filter, { after, countMax: EXPORT_PAGE })
 }
 
-/** An error closes the connection, so that the caller cannot take a part for the whole. */
+/** An error closes the connection, so that the caller does not take a part for the whole export. */
 async function* exportPages(
   store: Pick<Store, 'tuples'>,
   request: Omit<Page, 'after'> & {

@@ -9,7 +9,7 @@ import { refuseParameter } from '../../http/pagination.ts'
 import { type JsonSchema, object, TIMESTAMP } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 
-/** The longest names that the grammar allows, and room to say what is wrong with a longer one. */
+/** The bound is above the longest name that the grammar allows, so that a longer one gets an error that says what is wrong. */
 const WORD = { type: 'string', maxLength: 1_024 }
 export const PARTS = { object: WORD, relation: WORD, subject: WORD }
 export const PARTS_REQUIRED = ['object', 'relation', 'subject']
@@ -30,7 +30,7 @@ export const TUPLE: JsonSchema = {
   description: 'The text type:id#relation@subject, or an object with its parts, an expiry and a condition.',
 }
 const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', 'expires_at', 'condition'])
-// RFC 3339, like the schema's date-time.
+// An instant of RFC 3339, as the schema's date-time requires it.
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
 /**
@@ -106,7 +106,7 @@ export function presentTuple({ expiresAtMs, ...tuple }: Tuple) {
   return { ...tuple, expires_at: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString() }
 }
 
-/** One line of an export. parseTupleLine reads it. */
+/** One line of an export, which parseTupleLine can read. */
 export function formatTupleLine(tuple: Tuple, format: 'json' | 'text'): string {
   const name = formatTuple(tuple)
   // Plain text has no form for a condition. An import reads lines of both kinds.

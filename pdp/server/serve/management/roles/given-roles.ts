@@ -1,6 +1,6 @@
 /**
- * Roles that a write gives indirectly: a new member of a group gets its roles, a moved organization those above it, and whose
- * membership becomes active what they hold there.
+ * Roles that a write gives indirectly: a new member of a group gets the group's roles, a moved organization the grants of its new
+ * ancestors, and a membership that becomes active all that the person holds there.
  */
 
 import type { HeldRole, Store } from '../../../../engine/store/contract.ts'
@@ -16,7 +16,7 @@ import { RequestProblem } from '../../http/status.ts'
 import type { Reach } from '../deps.ts'
 
 const SCOPE = 'roles:write'
-/** Whoever may add members may also say which clients act for them. */
+/** The scope for adding members also allows to say which clients act for them. */
 const DELEGATING = 'directory:write'
 /** The most grants of one organization that are read. If there are more, the write is refused. */
 const GRANTS_MAX = 1_000
@@ -54,7 +54,7 @@ export async function requireGivenByMove(
   await requireGivable(at, caller, { log, given: { roles, what: 'holders of a role above it would have' } })
 }
 
-/** Throws RequestProblem if a membership that withheld roles becomes active, and the caller may not give them. */
+/** Throws RequestProblem if a membership becomes active, its person thereby gets roles back, and the caller may not give them. */
 export async function requireGivenByReturn(
   at: Reach,
   caller: ManagementClient,
@@ -67,16 +67,16 @@ export async function requireGivenByReturn(
   }: {
     readonly log: JournalId
     readonly user: string
-    /** By the directory of a company. */
+    /** The directory of a company has blocked the person. */
     readonly blocked: boolean
     readonly before: MembershipStatus | null
     readonly after: MembershipStatus
   },
 ): Promise<void> {
   if (after !== 'active' || managesAll(caller)) return
-  // A person whom a directory has shut out is let in by an unbound client only, and gets everything back.
+  // An unbound client can let in a person whom a directory blocked. Then all roles of the person, everywhere, count again.
   const isLetIn = caller.organizationScope.length === 0 && blocked
-  // A guest's roles count already.
+  // The roles of a guest, who has no membership, count already.
   if (!isLetIn && (before === null || before === 'active')) return
   const roles = isLetIn ? await rolesOfUser(at, user) : await rolesIn(at.store, [log], `user:${user}`)
   await requireGivable(at, caller, { log, given: { roles, what: `${user} would have again` } })
@@ -127,8 +127,8 @@ async function requireGivable(
 }
 
 /**
- * All roles of a person in all organizations, those of groups too; with `app`, only that app's. No membership counts, for a
- * suspension may end.
+ * All roles of a person and of the person's groups, in all organizations; with `app`, only that app's. Roles count although a
+ * membership withholds them, because a suspension may end.
  */
 export async function rolesOfUser(
   { store, provisioning }: Reach,
@@ -143,7 +143,7 @@ export async function rolesOfUser(
   return app === undefined ? roles : roles.filter((role) => role.app === app)
 }
 
-/** Roles of the subject there, and of the groups that it is in. */
+/** Roles that the subject and its groups have in the given logs. */
 async function rolesIn(
   store: Pick<Store, 'rows'>,
   logs: readonly JournalId[],
@@ -182,7 +182,7 @@ async function readGrants(
   return [...new Map(grants.map(({ app, role }) => [JSON.stringify([app, role]), { app, role }])).values()]
 }
 
-/** Those that manage Portcullis itself are scopes, for which a client may ask. */
+/** Permissions that manage Portcullis are also scopes: the error says for which ones a client may ask. */
 export const lacksPermissions = (lacking: readonly string[]): RequestProblem =>
   lacksScopes(`a client can give only permissions that it holds itself; it lacks ${listed(lacking)}`, [
     ...scopesIn(lacking),

@@ -9,7 +9,7 @@ const GRANTS_MAX = 10_000
 const GRANTS_PAGE = 1_000
 const EFFECTS_MAX = 1_000
 
-/** `organization` null: environment-wide. The permission also rolls down to descendants. */
+/** `organization` null: in the whole environment. The permission also applies in organizations below. */
 export type Effect = {
   readonly permission: string
   readonly subject: string
@@ -18,14 +18,14 @@ export type Effect = {
 export type Effects = {
   readonly gains: readonly Effect[]
   readonly loses: readonly Effect[]
-  /** False: there are more grants or effects than the limits. */
+  /** False: there were more grants or effects than the limits, so some are missing. */
   readonly complete: boolean
 }
 type Holdings = ReadonlyMap<JournalId, ReadonlyMap<string, readonly HeldRole[]>>
 
 /**
- * Reads grants of `app` and of organization-wide roles, if anybody holds one of the roles that change. A permission that another
- * grant also gives is not an effect. `roles`: of `app`, before and after.
+ * Reads grants of `app` and of organization-wide roles, if anybody holds a role that changes. A permission that another grant also
+ * gives is not an effect. `roles`: the roles of `app` before and after.
  */
 export async function grantEffects(
   store: Pick<Store, 'roleGrants' | 'rows'>,
@@ -86,7 +86,7 @@ async function readHoldings(
   return { holdings, complete: false }
 }
 
-/** A role that means the same before and after has no effect. */
+/** Whether anybody holds a role that changes. */
 async function isAnyHeld(
   store: Pick<Store, 'roleGrants'>,
   { app, roles, before, after }: Parameters<typeof grantEffects>[1],

@@ -1,4 +1,4 @@
-/** Role grants: a role, of an app or organization-wide, for a user, service or group, in one organization or in all. */
+/** Grants of a role (an app's or organization-wide) to a user, service or group, in one organization or in all. */
 import type { FastifyInstance } from 'fastify'
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../../../../engine/writes/role-grants.ts'

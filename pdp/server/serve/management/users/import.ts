@@ -34,7 +34,7 @@ export function addUserImport(app: FastifyInstance, deps: ManagementDeps): void 
       answer: object({ users: { type: 'integer' }, dry_run: { type: 'boolean' } }, ['users', 'dry_run']),
       lengthy: true,
       locks: () => [DIRECTORY],
-      // Before the lock, so that a caller who sends slowly keeps nobody waiting.
+      // The file is read before the lock, so that a caller who sends slowly keeps nobody waiting.
       prepare: async ({ body }) => {
         if (!isStream(body))
           throw new RequestProblem('media_type_unsupported', 'send the lines as application/x-ndjson')

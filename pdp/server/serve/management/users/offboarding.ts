@@ -1,4 +1,4 @@
-/** Everything that a person holds, and its end: for who leaves. */
+/** Shows everything that a person holds, and ends it when the person leaves. */
 import type { FastifyInstance } from 'fastify'
 import type { Change } from '../../../../shared/domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/journal.ts'
@@ -10,7 +10,7 @@ import type { ManagementDeps } from '../deps.ts'
 import { addManagementRoute, ok } from '../route.ts'
 import { requireAuthorityOverUser } from './user-authority.ts'
 
-/** Holdings of one kind that one call shows or takes away, and organizations that it locks together. */
+/** The most holdings of one kind that one call shows or removes. ORGANIZATIONS_TOGETHER: how many organizations it locks at once. */
 const HELD_MAX = 1_000
 const ORGANIZATIONS_TOGETHER = 50
 const WRITES = ['roles:write', 'relationships:write'] as const
@@ -72,7 +72,7 @@ export function addOffboarding(app: FastifyInstance, deps: ManagementDeps): void
       const lacking = WRITES.filter((scope) => !caller.token.scopes.has(scope))
       if (lacking.length > 0) throw lacksScopes(`offboarding needs ${lacking.join(' and ')}`, lacking)
       await holdingsOf(at, id)
-      // Nobody gains by waiting for the rest: sign-ins and tokens end first.
+      // Sign-ins and tokens end first, so that nobody gains from a slow end of the rest.
       await atomically([DIRECTORY, ENVIRONMENT, TOKENS], async (now, again) => {
         await requireAuthorityOverUser(now, again, id)
         const user = await now.directory.user(id)
@@ -93,7 +93,7 @@ export function addOffboarding(app: FastifyInstance, deps: ManagementDeps): void
   })
 }
 
-/** Throws RequestProblem `not_found`. */
+/** The holdings of a person. Throws RequestProblem `not_found`. */
 async function holdingsOf({ directory, provisioning, store }: ManagementDeps, id: string) {
   const blocked = await provisioning.isBlocked(id)
   if (blocked === null) throw new RequestProblem('not_found', `there is no user ${id}`)
@@ -107,7 +107,7 @@ async function holdingsOf({ directory, provisioning, store }: ManagementDeps, id
   return { blocked, memberships, roles, relationships, complete: all.every(({ length }) => length <= HELD_MAX) }
 }
 
-/** Environment-wide roles first. */
+/** The logs to write, the environment's first. */
 function placesIn({ memberships, roles, relationships }: Holdings): readonly string[] {
   const organizations = [...memberships, ...relationships].map(({ organization }) => organization)
   return [...new Set([...roles.map(({ log }) => log), ...organizations])].sort(
@@ -148,13 +148,13 @@ async function takeAway(
   const [membership] = memberships
   const leaving: readonly Change[] =
     membership === undefined ? [] : [{ kind: 'membership', user: id, membership: null }]
-  // A membership that keeps out what the person holds ends after it.
+  // A membership that withholds the person's other holdings ends after them.
   const parts = membership?.status === 'active' ? [[...rest, ...leaving]] : [rest, leaving]
   for (const changes of parts) if (changes.length > 0) await store.write(log, changes, { context })
   if (membership !== undefined) await sessions.endMember({ organization: log, user: id }, context)
 }
 
-/** As the API answers it. */
+/** The holdings in the form of the API's answer. */
 export type UserHoldings = ReturnType<typeof present>
 
 function present(id: string, { blocked, memberships, roles, relationships, complete }: Holdings) {

@@ -1,6 +1,6 @@
 /**
- * Authority over people: who sets a password or an address can sign in as that person, and who removes a second factor comes
- * nearer to it. So the person must not have more management scopes than the caller.
+ * Authority over people: a caller that sets a person's password or address can sign in as that person, and one that removes a
+ * second factor comes closer to it. So the person must not have more management scopes than the caller.
  */
 
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'

@@ -1,4 +1,4 @@
-/** People to import, one JSON object on each line, read whole before anything is written. */
+/** Reads people to import, one JSON object on each line. All lines are read before anything is written. */
 
 import type { ImportedUser } from '../../../../engine/store/directory.ts'
 import { isAddress } from '../../../../identity/people/invitations/mail-address.ts'
@@ -55,7 +55,7 @@ async function* linesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** The person, or what is wrong with the line. A hash is never repeated in a message. */
+/** Returns the person, or the issue of the line as a text. The text never contains a hash. */
 function parseUser(text: string): ImportedUser | string {
   let value: unknown
   try {

@@ -26,7 +26,7 @@ type UserBody = {
 }
 export const EMAIL = { ...text(ADDRESS_PATTERN, ADDRESS_FORM), maxLength: ADDRESS_CHARACTERS_MAX }
 
-/** Refuses addresses that the pattern lets pass. Throws RequestProblem `request_invalid`. */
+/** Refuses addresses that the schema's pattern lets pass. Throws RequestProblem `request_invalid`. */
 export function requireAddress(email: string): void {
   if (isAddress(email)) return
   const issues = [{ place: '/email', message: `must be ${ADDRESS_FORM}` }]
@@ -59,7 +59,7 @@ const USER = object(
 const PATH = '/v1/users/:user'
 const COMMON = { tag: 'Users', scope: 'directory:write', organizationScope: 'environment' } as const
 
-/** A check may take much memory, or a thread. Sign-ins have a line of their own, so nothing here keeps them waiting. */
+/** Limits of password checks, each of which takes much memory or a thread. Sign-ins have a queue of their own and do not wait here. */
 const PASSWORD_CHECKS = { runningMax: 2, waitingMax: 64, known: { has: () => false } }
 
 export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
@@ -90,7 +90,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
     async handle({ at, caller, params, body, context }, password) {
       const { directory, sessions } = at
       const existing = await directory.user(params.user)
-      // Also when the password stays: else the answer would say whether a guess is right. Groups may name whom nobody made yet.
+      // Required also when the password stays the same, else the answer would confirm a guess, and for a new user, whom groups may name.
       if (password.kind !== 'none' || (body.email ?? null) !== (existing?.email ?? null))
         await requireAuthorityOverUser(at, caller, params.user)
       const user: User = {
@@ -146,14 +146,14 @@ function addUserDelete(app: FastifyInstance, deps: ManagementDeps): void {
 /** `same`: the password equals the stored one, which has this hash. */
 type Password = { readonly kind: 'none' } | { readonly kind: 'same' | 'new'; readonly hash: string }
 
-/** Sending the stored password again changes nothing, and ends no session. */
+/** The hash for a password. If it equals the stored one, nothing changes and no session ends. */
 async function preparePassword(directory: Directory, id: string, password: string): Promise<Password> {
   const stored = await storedHash(directory, id)
   if (stored !== null && (await verifySecret(password, stored))) return { kind: 'same', hash: stored }
   return { kind: 'new', hash: await hashSecret(password) }
 }
 
-/** Each client has its turn. */
+/** Runs `work` when it is the client's turn. */
 async function inTurn<T>(semaphore: Semaphore, work: () => Promise<T>, client: string): Promise<T> {
   try {
     return await semaphore(work, client)
