@@ -5,7 +5,7 @@ import { FilterError } from '../http/edited-answer.ts'
 import type { McpJudged } from '../mcp/demands.ts'
 import type { RpcReply } from '../mcp/rpc-error.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
-import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
+import { CHECKS_MAX, type PdpAnswer, type PdpQuestion } from '../pdp-client/question.ts'
 import { PdpUnavailable } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { AnswerRule } from '../routes/answer-rule.ts'
@@ -47,7 +47,7 @@ export async function keeping(
   const asked = { check: rule.keep, context: route.context }
   const valuesOf = (item: string): CheckValues =>
     requestValues({ request, parameters, keepQuery: route.query, claims, body: null, item })
-  const inOne = Math.max(1, Math.floor(ASKED_MAX / leavesOf(rule.keep)))
+  const inOne = Math.max(1, Math.floor(CHECKS_MAX / leavesOf(rule.keep)))
   const built: Questions[] = []
   const ask = ({ permissions, entitlements, context }: Questions): Promise<PdpAnswer> =>
     pdp.ask({ ...question, permissions, entitlements, context })
@@ -81,9 +81,6 @@ function isKept(denial: CheckDenial | null): boolean {
   if (denial?.code === 'pdp_unavailable') throw new PdpUnavailable(`the PDP could not decide ${denialText(denial)}`)
   return denial === null
 }
-
-/** As many as one question may have (`DecideRequest` of decision.proto). */
-const ASKED_MAX = 256
 
 /** Tells which of these checks hold for the sender of a request now. Rejects with PdpUnavailable, and with RequestError for too many values. */
 export async function holding(
@@ -129,9 +126,9 @@ function fitting(
   checks: readonly Check[],
   build: (some: readonly Check[]) => Questions,
 ): { readonly taken: number; readonly questions: Questions } {
-  for (let taken = Math.min(checks.length, ASKED_MAX); ; taken = Math.ceil(taken / 2)) {
+  for (let taken = Math.min(checks.length, CHECKS_MAX); ; taken = Math.ceil(taken / 2)) {
     const questions = build(checks.slice(0, taken))
-    if (taken === 1 || Math.max(questions.permissions.length, questions.entitlements.length) <= ASKED_MAX)
+    if (taken === 1 || Math.max(questions.permissions.length, questions.entitlements.length) <= CHECKS_MAX)
       return { taken, questions }
   }
 }

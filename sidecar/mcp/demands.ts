@@ -1,9 +1,9 @@
 /** Decides what must hold for one request to an MCP server, and what its answer may show. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AnswerFilter } from '../http/edited-answer.ts'
-import type { PdpAnswer } from '../pdp-client/question.ts'
+import { CHECKS_MAX, type PdpAnswer } from '../pdp-client/question.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import { type Check, type Evaluate, NOBODY } from '../routes/checks.ts'
+import { type Check, type Evaluate, leavesOf, NOBODY } from '../routes/checks.ts'
 import { ANYBODY, type McpRule, type McpRules, resourceRule } from '../routes/mcp-rules.ts'
 import type { StepUp } from '../routes/step-up.ts'
 import { listenedUris, namedRevision, namedSession, refuseDisagreement, serviceRequest } from './fields.ts'
@@ -148,25 +148,34 @@ function judgeList({ message, rules, base, passed }: ListRequest): Pick<McpJudge
   const { list } = message.does
   if (list === undefined) throw new TypeError('the method lists nothing')
   const { isStateless } = message
-  if (list.of === 'resources') {
-    const checkOf = (uri: string): Check => ({ kind: 'all', of: [base, resourceRule(rules, uri)?.check ?? NOBODY] })
-    return {
-      parts: [],
-      passage: (_answer, _parts, holding) => ({
-        ...passed,
-        filter: listFilter({ list, isStateless, keep: (uris) => holding(uris.map(checkOf)) }),
+  const passing = (keep: Parameters<typeof listFilter>[0]['keep']): McpPassage => ({
+    ...passed,
+    filter: listFilter({ list, isStateless, keep }),
+  })
+  const askedLater = (checkOf: (name: string) => Check): ReturnType<typeof judgeList> => ({
+    parts: [],
+    passage: (_answer, _parts, holding) =>
+      passing(async (names) => {
+        const different = [...new Set(names)]
+        const held = await holding(different.map(checkOf))
+        const shown = new Set(different.filter((_, at) => held[at] === true))
+        return names.map((name) => shown.has(name))
       }),
-    }
+  })
+  if (list.of === 'resources')
+    return askedLater((uri) => ({ kind: 'all', of: [base, resourceRule(rules, uri)?.check ?? NOBODY] }))
+  const known = list.of === 'templates' ? rules.resources.map(templateOf) : Object.entries(rules[list.of])
+  const parts = known.map(([, { listed, some }]) => some ?? listed)
+  // More than one question takes.
+  if (parts.reduce((sum, part) => sum + leavesOf(part), leavesOf(base)) > CHECKS_MAX) {
+    const checks = new Map(known.map(([name], at) => [name, parts[at] ?? NOBODY]))
+    return askedLater((name) => checks.get(name) ?? NOBODY)
   }
-  const known = [...(list.of === 'templates' ? rules.resources.map(templateOf) : Object.entries(rules[list.of]))]
   return {
-    parts: known.map(([, { listed, some }]) => some ?? listed),
-    passage(answer, parts) {
-      const shown = new Set(known.flatMap(([name], at) => (parts[at]?.(answer) === null ? [name] : [])))
-      return {
-        ...passed,
-        filter: listFilter({ list, isStateless, keep: (names) => names.map((name) => shown.has(name)) }),
-      }
+    parts,
+    passage(answer, holds) {
+      const shown = new Set(known.flatMap(([name], at) => (holds[at]?.(answer) === null ? [name] : [])))
+      return passing((names) => names.map((name) => shown.has(name)))
     },
   }
 }

@@ -2,6 +2,9 @@
 import type { StreamedQuestion } from '../../pdp/shared/client/question.ts'
 import type { UndecidedCode } from '../../pdp/shared/domain/decision.ts'
 
+/** As many checks as one question may have (`DecideRequest` of decision.proto). */
+export const CHECKS_MAX = 256
+
 /** `undecided`: the PDP says of it neither that nor why it could not be decided. */
 export type PermissionOutcome = 'allowed' | 'denied' | UndecidedCode | 'undecided'
 /** `any`: `resource` is a type, and one of its resources is enough. Only lists ask it. */

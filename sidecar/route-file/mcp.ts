@@ -1,10 +1,10 @@
 /** Reads a route of the kind MCP: the check of its server, and rules of tools, prompts and resources. */
 import { isMap, isScalar, type Node } from 'yaml'
-import type { Check } from '../routes/checks.ts'
+import { type Check, sourcesOf } from '../routes/checks.ts'
 import { listedPart, type McpResource, type McpRule, type McpRules, parseUriPattern } from '../routes/mcp-rules.ts'
 import type { RouteOptions } from '../routes/route.ts'
 import type { StepUp } from '../routes/step-up.ts'
-import type { Source } from '../routes/template.ts'
+import { type Source, sourceText } from '../routes/template.ts'
 import { LISTED, MCP_ROUTE, MCP_RULE } from './format.ts'
 import { type OptionDefaults, plainOptions, readRouteOptions, readStepUp } from './options.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
@@ -98,11 +98,23 @@ function readRule(
   const asksSome = members.listed !== null && reader.choice(members.listed, 'listed', LISTED) === 'some'
   const some = asksSome ? listedPart(check, isOfCall, true) : null
   if (some !== null && !mayBeShown(check, some, isOfCall)) reader.report(members.listed, NOT_SOME)
+  else if (some !== null && takesTwice(check, isOfCall)) reader.report(members.listed, TWICE)
   return { check, listed: listedPart(check, isOfCall, false), some, stepUp }
 }
 
 const NOT_SOME =
   'listed: some needs a relation that takes an argument, and each such relation must take one argument alone as its id, such as viewer customer:{arguments.id}'
+
+const TWICE =
+  'listed: some cannot ask for an argument in two parts that must both hold, since each may hold for another one: make one relation of them in the model'
+
+/** Whether a value of the call stands in two parts that must both hold. */
+function takesTwice(check: Check, isOfCall: (source: Source) => boolean): boolean {
+  if (check.kind !== 'all' && check.kind !== 'any') return false
+  const taken = check.of.flatMap((part) => [...new Set(sourcesOf(part).filter(isOfCall).map(sourceText))])
+  if (check.kind === 'all' && new Set(taken).size < taken.length) return true
+  return check.of.some((part) => takesTwice(part, isOfCall))
+}
 
 /** Whether some resource is asked for, and for each relation that takes a value of the call. */
 function mayBeShown(check: Check, some: Check, isOfCall: (source: Source) => boolean): boolean {

@@ -1,6 +1,7 @@
 /** Parses the `routes` of a route file. */
 import { isMap, isScalar, isSeq, type Node } from 'yaml'
 import { createHeaderRules, type HeaderNames, type HeaderRules } from '../http/fields.ts'
+import { CHECKS_MAX } from '../pdp-client/question.ts'
 import { parseAuthority } from '../request/target.ts'
 import type { AnswerRule } from '../routes/answer-rule.ts'
 import {
@@ -49,7 +50,6 @@ type RouteMembers = {
 }
 
 const CHECK_DEPTH_MAX = 8
-const CHECKS_MAX = 256
 const KEY = /^(\*|[A-Z]+(?:-[A-Z]+)*)[ \t]+([^\s/]*)(\/\S*)$/
 const COMBINATIONS: readonly string[] = ['all', 'any', 'equals', ...TEXT_PARTS]
 
@@ -223,6 +223,14 @@ function parseMcp(
   if (check !== null && usesBody({ check, context: [] }))
     reader.report(read.check ?? keyNode, 'the check of the server cannot read the body: not every message has it')
   if (check === null) return null
+  const { tools, prompts, resources } = read.rules
+  const counts = [...Object.values(tools), ...Object.values(prompts), ...resources].map((rule) => leavesOf(rule.check))
+  const counted = leavesOf(check) + Math.max(0, ...counts)
+  if (counted > CHECKS_MAX)
+    reader.report(
+      keyNode,
+      `a call may have at most ${CHECKS_MAX} checks with those of its server, but one has ${counted}`,
+    )
   return {
     ...read.options,
     context: shared,

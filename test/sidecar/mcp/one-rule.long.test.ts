@@ -94,3 +94,13 @@ test('a list of a hundred tools takes one question', async () => {
   expect(await listed(deps, tools)).toHaveLength(10)
   expect(asked.map(({ permissions }) => permissions.length)).toEqual([100])
 })
+
+test('a list of more tools than one question takes is asked in several', async () => {
+  const tools = Array.from({ length: 256 }, (_, at) => `t${at}`)
+  const rules = Object.fromEntries(tools.map((name) => [name, { all: [`caller tool:${name}`, `user tool:${name}`] }]))
+  const asked: PdpQuestion[] = []
+  const person = { scopes: [], holds: (what: string) => what === 'user server:x' || what.endsWith('7') }
+  const routes = `MCP /mcp: ${JSON.stringify({ check: 'user server:x', tools: rules })}`
+  expect(await listed(actingAs(depsFor({ routes }), person, asked), [...tools, 'unnamed'])).toHaveLength(25)
+  expect(asked.map(({ permissions }) => permissions.length)).toEqual([1, 256, 256])
+})

@@ -23,7 +23,6 @@ import { listed, send } from './enforced-calls.ts'
 const IDS = ['0', '1']
 const RELATIONS = ['r0', 'r1', 'r2', 'r3']
 
-/** Each relation has an argument of its own, so that some call satisfies all where some resource satisfies each. */
 function checkOf(random: Random, args: string[], depth = 0): unknown {
   const kind = random()
   if (depth < 2 && kind < 0.35) {
@@ -33,9 +32,27 @@ function checkOf(random: Random, args: string[], depth = 0): unknown {
   if (kind < 0.4) return 'signed_in'
   if (kind < 0.5) return 'scope a:read'
   if (kind < 0.6) return `${pick(random, RELATIONS)} ${pick(random, ['doc', 'folder'])}:0`
-  const name = `a${args.length}`
-  args.push(name)
+  const name = random() < 0.3 ? pick(random, [...args, 'a0']) : `a${args.length}`
+  if (!args.includes(name)) args.push(name)
   return `${pick(random, RELATIONS)} ${pick(random, ['doc', 'folder', 'free'])}:{arguments.${name}}`
+}
+
+type Tool = { readonly name: string; readonly args: readonly string[]; readonly rule: object }
+const routesOf = (tools: readonly Tool[]): string =>
+  `MCP /mcp: ${JSON.stringify({ tools: Object.fromEntries(tools.map(({ name, rule }) => [name, rule])) })}`
+
+/** One that the route file accepts: no argument stands in two parts that must both hold. */
+function toolOf(random: Random, name: string): Tool {
+  for (;;) {
+    const args: string[] = []
+    const tool = { name, args, rule: { check: checkOf(random, args), listed: 'some' } }
+    try {
+      depsFor({ routes: routesOf([tool]) })
+      return tool
+    } catch (err) {
+      expect(String(err)).toContain('listed: some')
+    }
+  }
 }
 
 const assignments = (names: readonly string[]): readonly { readonly [name: string]: string }[] =>
@@ -67,14 +84,8 @@ test('random people and agents are listed exactly the tools that they may call w
       await given(store, 'child', ...held.filter(() => random() < 0.3).map((text) => put(text)))
       if (acting) await given(store, 'child', ...['a', 'b'].map((id) => put(`service:a#acts_for@user:${id}`)))
       const pdp = createPdp({ store, app: 'app' })
-      const tools = Array.from({ length: 5 }, (_, at) => {
-        const args: string[] = []
-        let check = checkOf(random, args)
-        while (args.length === 0) check = checkOf(random, args)
-        return { name: `t${at}`, args, rule: { check, listed: 'some' } }
-      })
-      const rules = Object.fromEntries(tools.map(({ name, rule }) => [name, rule]))
-      const deps = depsFor({ routes: `MCP /mcp: ${JSON.stringify({ tools: rules })}` })
+      const tools = Array.from({ length: 5 }, (_, at) => toolOf(random, `t${at}`))
+      const deps = depsFor({ routes: routesOf(tools) })
       for (const id of ['a', 'b']) {
         const actor = acting ? { actor: service('a') } : {}
         const ask = async ({ permissions }: { readonly permissions: readonly object[] }): Promise<PdpAnswer> => {
@@ -266,6 +277,7 @@ test('a check that asks for some resource denies whatever request it decides abo
   }
 })
 
+const TWICE = 'in two parts that must both hold'
 describe('a route file', () => {
   const load = (rules: string) =>
     loadFile(
@@ -294,8 +306,39 @@ describe('a route file', () => {
       'one argument alone',
     ],
     ['no check', '{listed: some}', 'check'],
+    [
+      'one argument for two',
+      '{check: {all: ["viewer doc:{arguments.a}", "editor doc:{arguments.a}"]}, listed: some}',
+      TWICE,
+    ],
+    [
+      'one argument for two types',
+      '{check: {all: ["viewer doc:{arguments.a}", "viewer box:{arguments.a}"]}, listed: some}',
+      TWICE,
+    ],
+    ['a value of it', '{check: {all: ["viewer doc:{arguments.a}", {equals: {arguments.a: x}}]}, listed: some}', TWICE],
+    [
+      'one argument deep within',
+      '{check: {all: [{any: [scope a, {all: ["viewer doc:{arguments.b}", "viewer doc:{arguments.a}"]}]}, "editor doc:{arguments.a}"]}, listed: some}',
+      TWICE,
+    ],
   ])('is refused with listed and %s', (_, rule, message) => {
     expect(() => load(rule)).toThrow(message)
+  })
+
+  test.each([
+    '{any: ["viewer doc:{arguments.a}", "editor doc:{arguments.a}"]}',
+    '{all: ["viewer doc:{arguments.a}", "editor doc:{arguments.b}"]}',
+    '{all: ["viewer doc:{arguments.a}", "editor doc:1"]}',
+  ])('may list what %s lets call', (check) => {
+    expect(() => load(`{check: ${check}, listed: some}`)).not.toThrow()
+  })
+
+  test('has a rule of at most 256 checks, with those of the server', () => {
+    const all = (count: number): string =>
+      JSON.stringify({ all: Array.from({ length: count }, (_, at) => `viewer doc:${at}`) })
+    expect(() => load(all(255))).not.toThrow()
+    expect(() => load(all(256))).toThrow('256 checks')
   })
 
   test.each(['GET /a: {check: signed_in, listed: some}', 'MCP /mcp: {listed: some, tools: {t: signed_in}}'])(
