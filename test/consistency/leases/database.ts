@@ -32,7 +32,7 @@ const copied = (of: Tables): Tables => ({
 export class Database {
   readonly #random: () => number
   readonly #now: () => number
-  readonly #rate: number
+  readonly rate: number
   #base: Tables
   #commits: Commit[] = []
   tables: Tables
@@ -45,7 +45,7 @@ export class Database {
   constructor(of: { random: () => number; now: () => number; rate: number }) {
     this.#random = of.random
     this.#now = of.now
-    this.#rate = of.rate
+    this.rate = of.rate
     const none = { revision: 0, entitlementVersion: 0, entitlementWriteId: '', content: new Map() }
     const logs = new Map(LOGS.map((log) => [log, { ...none, writeId: `${log} 0` }]))
     this.#base = { logs, intents: new Map(), rows: new Map(), timeline: 1, settled: 1 }
@@ -53,7 +53,7 @@ export class Database {
   }
 
   get clockMs(): number {
-    return this.#now() * this.#rate
+    return this.#now() * this.rate
   }
 
   commit(isDurable: boolean, change: (tables: Tables) => void): void {

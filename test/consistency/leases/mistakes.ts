@@ -3,7 +3,6 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Edit, editedSource } from '../mistakes.ts'
-import type { Engine } from './node.ts'
 import type { Setup } from './world.ts'
 
 const MOVING: Setup = { moving: 0.5, slow: 0.2, deaf: 0.2 }
@@ -190,14 +189,13 @@ export const LEASE_MISTAKES: readonly Mistake[] = [
   ),
 ]
 
-/** A copy of the real modules with the edits. */
-export async function loadEngine(name: string, edits: readonly Edit[]): Promise<Engine> {
+/** A module of a copy of the real ones, with the edits. */
+export async function loadPlanted({ name, edits }: Mistake, module: string): Promise<object> {
   const root = join('.cache', 'planted', `leases-${name.replaceAll(/[^a-z0-9]+/gi, '-')}`)
   const edited = editedSource(name, edits)
   rmSync(root, { recursive: true, force: true })
   mkdirSync(root, { recursive: true })
   cpSync(join('pdp', FOLDER), join(root, FOLDER), { recursive: true })
   for (const [file, text] of edited) writeFileSync(join(root, file), text)
-  const load = (file: string) => import(pathToFileURL(join(root, FOLDER, file)).href)
-  return Object.assign({}, await load('node-lease.ts'), await load('announced-write.ts'))
+  return import(pathToFileURL(join(root, FOLDER, module)).href)
 }

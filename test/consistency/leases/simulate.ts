@@ -3,9 +3,10 @@
  * the strictest rule: whatever a running process may answer from memory, at any moment, is the database's content at that moment.
  */
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
-import { LOGS, type Logs, type Value } from './database.ts'
+import { LOGS, type Value } from './database.ts'
+import { judge } from './judge.ts'
 import { type Engine, Node, type Observer, type Phase, type Write } from './node.ts'
-import { DRIFT, type Setup, TERM_MS, World } from './world.ts'
+import { type Setup, TERM_MS, World } from './world.ts'
 
 export type Outcome = {
   readonly wrong: string | null
@@ -18,8 +19,6 @@ export type Outcome = {
 const END_MS = 1_200
 const NODES = 3
 const ORGANIZATIONS = ['o0', 'o1'] as const
-/** Of the database's clock, by rounding. */
-const ROUNDING_MS = 1e-6
 
 class Schedule implements Observer {
   readonly #world: World
@@ -155,16 +154,8 @@ class Schedule implements Observer {
     const said = node.lease.vector(scope)
     if (said === null) return
     this.#counts.leased++
-    const { database, nowMs } = this.#world
-    const { clockMs, clockMsMax } = said
-    const isWithin = (logs: Logs): boolean => scope.every((log) => said.logs.get(log) === logs.get(log))
-    const isClockRight = clockMs <= database.clockMs + ROUNDING_MS && clockMsMax >= database.clockMs - ROUNDING_MS
-    if (isWithin(database.tables.logs) && isClockRight) return
-    // Writes that a failover lost may be seen until leases on them are over, as long as nothing was written after it.
-    const { beforeLoss } = database
-    if (beforeLoss !== null && nowMs <= beforeLoss.atMs + TERM_MS / (1 - DRIFT) && isWithin(beforeLoss.logs)) return
-    const place = this.nodes.indexOf(node)
-    this.#wrong ??= `process ${place} answers about ${scope.join(', ')} ${isClockRight ? 'by an old position' : 'by another clock'} at ${nowMs.toFixed(1)} ms`
+    const wrong = judge(said, scope, this.#world)
+    if (wrong !== null) this.#wrong ??= `process ${this.nodes.indexOf(node)} ${wrong}`
   }
 }
 

@@ -6,6 +6,8 @@ import { Database } from './database.ts'
 export type Setup = {
   /** Milliseconds between two writes, about. Default 25. */
   readonly writes?: number
+  /** Beside a sole lease: between two writes of others, about. Default 400. */
+  readonly foreign?: number
   readonly pause?: number
   readonly crash?: number
   /** A process that cannot reach the database, and goes on answering. */
