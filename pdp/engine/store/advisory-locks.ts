@@ -1,10 +1,10 @@
-/** The numbers of all advisory locks in PostgreSQL, so that no two things use one. A lock counts within its database. */
+/** The numbers of all advisory locks in PostgreSQL, in one place so that each is used once. A lock counts within its database. */
 export const ADVISORY_LOCKS = {
   migrations: '4183927456012387461',
-  /** One node at a time removes what is no longer kept. */
+  /** Held while a node removes old journal entries: one node at a time. */
   retention: '4702916384',
-  /** One node at a time makes or changes signing keys. */
+  /** Held while a node makes or changes signing keys: one node at a time. */
   signingKeys: '7079882305114',
-  /** The process that runs an embedded cluster; in its database `postgres`. */
+  /** Held by the process that runs an embedded cluster, in the cluster's database `postgres`. */
   clusterOwner: '7079882305113',
 } as const

@@ -1,10 +1,10 @@
-/** Which row sets a change may alter: the only place that knows, for caches, replays and watched questions alike. */
+/** Finds the row sets that a change may alter, for caches, replays and watched questions alike. */
 import type { Change } from '../../shared/domain/change.ts'
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../shared/domain/journal.ts'
 import { typeOf } from '../../shared/domain/names.ts'
 import type { RowKey } from './contract.ts'
 
-/** Every key whose content may differ after the change, empty sets included. A `clear` affects everything: null. */
+/** Every key whose content may differ after the change. Null for a `clear`, which affects all keys. */
 export function affectedKeys(log: JournalId, change: Change): readonly RowKey[] | null {
   switch (change.kind) {
     case 'tuple': {

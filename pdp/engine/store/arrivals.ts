@@ -1,6 +1,6 @@
 /**
- * Entries of a log that arrive without a revision: their writers do not wait for each other. One transaction then gives revisions to
- * all that are committed (trigger `number_arrivals`), and serves all who wait.
+ * Journal entries that are committed without a revision, so that their writers do not wait for each other. Then one transaction
+ * gives revisions to all of them (trigger `number_arrivals`), for all writers that wait for theirs.
  */
 import type { Change, WriteContext } from '../../shared/domain/change.ts'
 import { DIRECTORY, type JournalId, TOKENS } from '../../shared/domain/journal.ts'
@@ -8,7 +8,7 @@ import { Batcher } from './batcher.ts'
 import type { Queries, Transaction } from './directory.ts'
 
 export const ARRIVING: readonly JournalId[] = [TOKENS, DIRECTORY]
-/** Entries that the trigger takes at once. */
+/** How many entries the trigger gives revisions to in one statement. */
 const PIECE_ROWS = 5_000
 const NUMBER = `
   update revision set revision = revision where organization_id = $1
@@ -16,7 +16,7 @@ const NUMBER = `
   returning (select count(*)::int from (
     select from log_arrival where organization_id = $1 limit ${PIECE_ROWS + 1}) arrived) as count`
 
-/** The entries have revisions before the transaction's caller is answered. `client` entries need the lock: their time counts. */
+/** Stores entries, which get revisions before the transaction's caller is answered. Not for `client`: those need the lock. */
 export async function appendArrivals(
   tx: Transaction,
   log: JournalId,
@@ -31,7 +31,7 @@ export async function appendArrivals(
   )
 }
 
-/** Afterwards every entry of the log that was committed before the call has a revision. */
+/** Gives a revision to every entry of the journal that was committed before the call. */
 export async function numberArrivals(sql: Queries, log: JournalId): Promise<void> {
   let left = true
   while (left) {
@@ -42,7 +42,7 @@ export async function numberArrivals(sql: Queries, log: JournalId): Promise<void
 
 type Wait = { readonly log: JournalId; readonly resolve: () => void; readonly reject: (error: unknown) => void }
 
-/** As numberArrivals; one statement serves all who wait for a log, and is sent after they came. */
+/** Does what numberArrivals does, with one call for all callers that wait for the same journal. */
 export function createNumbering(sql: Queries): (log: JournalId) => Promise<void> {
   const batcherOf = (log: JournalId): Batcher<Wait> =>
     new Batcher({

@@ -1,32 +1,32 @@
 /** Serves many items with one call: items that arrive while a call runs join the next call. */
 import { PdpError } from '../../shared/domain/errors.ts'
 
-/** Lets everything that the current tick brings join. */
+/** Calls `run` later, so that further items can join the call. */
 export type Schedule = (run: () => void) => void
 
-/** Several times what the database takes when it is well. */
+/** Several times as long as a healthy database takes. */
 const LATE_MS = 10
-/** For `late`. */
+/** The usual value of `BatcherOptions.late`. */
 export const whenLate: Schedule = (run) => void setTimeout(run, LATE_MS).unref()
 
 export type BatcherOptions<T> = {
-  /** Calls under way at once. */
+  /** The most calls under way at once. */
   readonly runningMax: number
-  /** Items of one call. Default: all that wait. */
+  /** The most items of one call. Default: all that wait. */
   readonly itemsMax?: number
   readonly schedule: Schedule
   /**
-   * When a call counts as late. Until then what arrives beside it waits for it to end, so that few calls serve many. Default:
-   * a call begins as long as fewer than `runningMax` are under way.
+   * When a call counts as late. Until then, items that arrive wait for its end, so that few calls serve many items; after it, a
+   * second call may begin. Default: items never wait while fewer than `runningMax` calls are under way.
    */
   readonly late?: Schedule
-  /** All or nothing: when it rejects, none of the items was served. */
+  /** Serves all items or none: when it rejects, none was served. */
   run(items: readonly T[]): Promise<void>
-  /** An item whose own call failed, or one of a call that failed for a reason that concerns them all. */
+  /** Called for an item that failed in a call of its own, or in a call that failed for a reason that concerns all items. */
   fail(item: T, error: unknown): void
 }
 
-/** A call that fails is made again for each half of its items: one that cannot be served never fails another. */
+/** Repeats a call that failed with each half of its items, so that an item that cannot be served fails no other. */
 export class Batcher<T> {
   #items: T[] = []
   #running = 0
@@ -66,7 +66,7 @@ export class Batcher<T> {
     })
   }
 
-  /** One that is late, on a connection that is gone perhaps, does not hold up everybody. */
+  /** Begins a second call when the current one is late, perhaps since its connection is lost. */
   #watch(late: Schedule): void {
     if (this.#watching) return
     this.#watching = true
@@ -95,5 +95,5 @@ export class Batcher<T> {
   }
 }
 
-/** While the store is unavailable, a retry for each item would only add waiting. */
+/** Whether all items would fail in the same way: while the store is unavailable, a retry would only take time. */
 const concernsAll = (error: unknown): boolean => error instanceof PdpError && error.code === 'store_unavailable'

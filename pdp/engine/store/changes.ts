@@ -1,4 +1,4 @@
-/** Which changes a journal accepts, and what is wrong with those it does not: one rule book for every store. */
+/** Says which changes a journal accepts, and what is wrong with the others. All stores use these rules. */
 
 import type { Change } from '../../shared/domain/change.ts'
 import { ENFORCEMENTS } from '../../shared/domain/entitlement.ts'
@@ -33,7 +33,7 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
   'entitlements',
 ])
 
-/** Whether decisions read what the change writes into the journal; others are entries for people only. */
+/** Whether decisions depend on the change; all other entries are only for people to read. */
 export const isDecidedBy = (log: JournalId, { kind }: Change): boolean =>
   (log === ENVIRONMENT ? ENVIRONMENT_KINDS : ORGANIZATION_KINDS).has(kind)
 
@@ -52,10 +52,10 @@ export function assertChanges(log: JournalId, changes: readonly Change[]): void 
   throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues })
 }
 
-/** A user's tuples and roles in an organization that count only once the membership is active. */
+/** Whether a user has tuples or roles in an organization that do not count while the membership is not active. */
 export type Withheld = { readonly relationships: boolean; readonly roles: boolean }
 
-/** Without the membership they would be a guest, for whom all of it counts. Throws PdpError `conflict`. */
+/** Throws PdpError `conflict` if there are any: without the membership the user would be a guest, for whom they count. */
 export function requireNothingWithheld(user: string, { relationships, roles }: Withheld): void {
   if (!relationships && !roles) return
   const what = [...(relationships ? ['relationships'] : []), ...(roles ? ['roles'] : [])].join(' and ')
@@ -69,7 +69,7 @@ export function requireNothingWithheld(user: string, { relationships, roles }: W
 export const leaversIn = (changes: readonly Change[]): readonly string[] =>
   changes.flatMap((change) => (change.kind === 'membership' && change.membership === null ? [change.user] : []))
 
-/** Changes of a batch have no order, so a batch may name a tuple only once. */
+/** The fault of a batch that names a tuple twice: its changes have no order, so it may name a tuple only once. */
 function repeatedTupleIssue(seen: Set<string>, change: Change): string | null {
   if (change.kind !== 'tuple') return null
   const name = formatTuple(change.tuple)
@@ -130,7 +130,7 @@ function modelIssue(text: string): string | null {
   }
 }
 
-/** Names that a manifest claims for its app alone: its audiences, and the resource types that its model says something about. */
+/** Names that a manifest claims for its app alone: its audiences, and the types of its model except mere subject types. */
 export function claimsOf(manifest: Manifest): readonly { readonly kind: 'audience' | 'type'; readonly name: string }[] {
   const model = manifest.model === null ? [] : [...knownModel(manifest.model)]
   const types = model.flatMap(([name, relations]) => (relations.size === 0 && SUBJECT_TYPES.has(name) ? [] : [name]))
@@ -170,7 +170,7 @@ function grantIssue(log: JournalId, grant: RoleGrant): string | null {
   if (!isId(grant.id)) return `id ${quote(grant.id)} is not an id`
   const [type, id] = [typeOf(grant.subject), grant.subject.slice(grant.subject.indexOf(':') + 1)]
   const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
-  // A group's members are an organization's own; environment-wide they would let any organization write itself in.
+  // No group in the environment's journal: each organization writes the members of its groups, and could so grant itself roles.
   return types.includes(type) && isId(id)
     ? null
     : `subject ${quote(grant.subject)} is not ${types.map((t) => `${t}:<id>`).join(' or ')}`

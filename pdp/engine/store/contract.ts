@@ -9,11 +9,11 @@ import type { Revocation } from '../../shared/domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../shared/domain/role.ts'
 import type { NameSource, Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
 
-/** The parts of a journal that can be read, each whole or not at all. */
+/** Names one row set: a part of a journal that is read as a whole. */
 export type RowKey =
   /**
-   * Subjects of object#relation. `chain`: the same relation of what they name of the object's own type is returned too, as an object
-   * or as a userset, and so on: `CHAIN_SETS_MAX` of them, the nearest first. Each of them is whole, or is not there.
+   * Subjects of object#relation. `chain`: where a subject is of the object's own type (`folder:b` or `folder:b#viewer`), its set of
+   * the same relation is returned too, and so on: at most `CHAIN_SETS_MAX` sets, the nearest first, each complete.
    */
   | {
       readonly log: JournalId
@@ -22,7 +22,7 @@ export type RowKey =
       readonly relation: string
       readonly chain?: true
     }
-  /** One tuple, present or absent; for sets that are too wide to load. */
+  /** One tuple, or its absence. For sets that are too wide to load. */
   | {
       readonly log: JournalId
       readonly kind: 'tuple'
@@ -30,22 +30,22 @@ export type RowKey =
       readonly relation: string
       readonly subject: string
     }
-  /** The tuples that name the name, those with a condition too: of one type and relation, or all. */
+  /** Tuples whose subject is `name`, with or without a condition. `where`: the type of their objects, and their relation; null: all. */
   | {
       readonly log: JournalId
       readonly kind: 'named'
       readonly name: string
       readonly where: { readonly type: string; readonly relation: string } | null
     }
-  /** Groups that name the subject (`user:a`, `group:b#member`) directly. The groups above them are returned too. */
+  /** Groups that name the subject (`user:a`, `group:b#member`) directly. A set for each group above them is returned too. */
   | { readonly log: JournalId; readonly kind: 'groups'; readonly subject: string }
   | { readonly log: JournalId; readonly kind: 'membership'; readonly user: string }
-  /** Role grants to exactly this subject. The groups above it are returned too, with the grants to each. */
+  /** Role grants to exactly this subject. The groups above it are returned too, with the grants to each of them. */
   | { readonly log: JournalId; readonly kind: 'grants'; readonly subject: string }
-  /** ENVIRONMENT only, as are the next two: one node of the organization tree. Its ancestors are returned too. */
+  /** One node of the organization tree, in ENVIRONMENT as are `manifests` and `roles`. Its ancestors are returned too. */
   | { readonly log: JournalId; readonly kind: 'organization'; readonly id: string }
   | { readonly log: JournalId; readonly kind: 'manifests' }
-  /** TOKENS only: every revocation that may concern an unexpired token. */
+  /** Every revocation that may concern an unexpired token. In TOKENS only. */
   | { readonly log: JournalId; readonly kind: 'revocations' }
   | { readonly log: JournalId; readonly kind: 'roles' }
 
@@ -56,8 +56,8 @@ export type SubjectRow = {
 }
 export type RowSet =
   /**
-   * `complete` false: more than `SET_ROWS_MAX` rows; `subjects` then holds only the usersets and wildcards.
-   * `usersetsComplete` false: of these there are more than that too, and it holds nothing.
+   * `complete` false: there are more than `SET_ROWS_MAX` rows; `subjects` then holds only the usersets and wildcards.
+   * `usersetsComplete` false: there are more than `SET_ROWS_MAX` of these too; `subjects` is then empty.
    */
   | {
       readonly key: RowKey & { kind: 'set' }
@@ -65,10 +65,10 @@ export type RowSet =
       readonly complete: boolean
       readonly usersetsComplete: boolean
     }
-  /** `subject` of each row is what names it, as `object#relation`. `complete` false: more than `NAMED_BY_MAX`, and none are here. */
+  /** `subject` of each row: a tuple's `object#relation`. `complete` false: more than `NAMED_BY_MAX` tuples, and `sets` is empty. */
   | { readonly key: RowKey & { kind: 'named' }; readonly sets: readonly SubjectRow[]; readonly complete: boolean }
   | { readonly key: RowKey & { kind: 'tuple' }; readonly row: SubjectRow | null }
-  /** `subject` of each row is a group as `group:x#member`. Tuples with a condition put nobody in a group here. */
+  /** `subject` of each row: a group as `group:x#member`. A tuple with a condition makes nobody a member here. */
   | { readonly key: RowKey & { kind: 'groups' }; readonly groups: readonly SubjectRow[] }
   | { readonly key: RowKey & { kind: 'membership' }; readonly membership: Membership | null }
   | { readonly key: RowKey & { kind: 'grants' }; readonly grants: readonly RoleGrant[] }
@@ -78,10 +78,10 @@ export type RowSet =
   | { readonly key: RowKey & { kind: 'revocations' }; readonly revocations: readonly Revocation[] }
 export const SET_ROWS_MAX = 1_000
 export const NAMED_BY_MAX = 100_000
-/** Counts all sets of a statement. */
+/** The most sets that one statement adds because of `chain`. */
 export const CHAIN_SETS_MAX = 200
 
-/** Row sets and positions of one moment. `rows` holds at least what was asked, plus the groups above the asked ones. */
+/** Row sets and positions of one moment. `rows` holds a set for each key asked, and those that RowKey promises besides. */
 export type Reading = { readonly vector: Vector; readonly rows: readonly RowSet[] }
 export type JournalEntry = {
   readonly log: JournalId
@@ -93,11 +93,11 @@ export type JournalEntry = {
   readonly atMs: number
 }
 
-/** Reads of one moment: what every call answers, whatever commits meanwhile. */
+/** Reads of one moment: writes that commit meanwhile do not show in any of its answers. */
 export interface Snapshot {
   /**
-   * Distinct names of a type in key order, after `after` (exclusive), at most `countMax`. Those of expired tuples too.
-   * `after` is null or a name of the same type.
+   * Distinct names of a type in ascending order, after `after` (exclusive), at most `countMax`. Names of expired tuples are
+   * included. `after` is null or a name of the same type.
    */
   names(
     log: JournalId,
@@ -107,7 +107,7 @@ export interface Snapshot {
   rows(logs: readonly JournalId[], keys: readonly RowKey[]): Promise<Reading>
 }
 
-/** Values of one moment during the call, and the version that held then with the id of its write; 0 and '' for an unknown organization. */
+/** Values of one moment during the call, with their version and its write id; 0 and '' for an unknown organization. */
 export type EntitlementReading = {
   readonly version: number
   readonly writeId: string
@@ -118,12 +118,12 @@ export type JournaledGrant = { readonly log: JournalId } & RoleGrant
 export type GrantFilter = {
   readonly log?: JournalId
   readonly id?: string
-  /** Any of these; null is the organization-wide roles. */
+  /** Grants of roles of any of these apps; null stands for the organization-wide roles. */
   readonly apps?: readonly (string | null)[]
   readonly role?: string
   readonly subject?: string
 }
-/** All; this organization and those below it; or those directly below this one. */
+/** Selects all organizations; `within`: this one and all below it; `parent`: those directly below this one. */
 export type OrganizationFilter =
   | { readonly [none in never]: never }
   | { readonly within: string }
@@ -137,20 +137,20 @@ export type TupleShape = {
   /** The name of their condition; null for none. */
   readonly condition: string | null
   readonly tuplesCount: number
-  /** One of them, and whose it is. */
+  /** One of these tuples, and its organization. */
   readonly example: { readonly organization: string; readonly tuple: Omit<Tuple, 'expiresAtMs'> }
 }
 
-/** Questions of management across journals; no decision waits for them. Each answer is of one moment. */
+/** Questions of management across journals. No decision depends on them. Each answer is of one moment. */
 export interface ReportingQueries {
-  /** By journal and id, after `after` (exclusive), at most `countMax`. */
+  /** Role grants in the order of journal and id, after `after` (exclusive), at most `countMax`. */
   roleGrants(
     filter: GrantFilter,
     page: { after: { readonly log: JournalId; readonly id: string } | null; countMax: number },
   ): Promise<readonly JournaledGrant[]>
   /**
-   * The distinct sets of roles that some subject was granted directly, in all journals together: of the subjects that were granted
-   * one of `roles`.
+   * For each subject that was granted one of `roles` directly: the set of all roles that it was granted directly, in all journals
+   * together. Each distinct set once.
    */
   roleSets(roles: readonly HeldRole[]): Promise<readonly (readonly HeldRole[])[]>
   /** Every shape in which tuples of these types are stored, in any organization. */
@@ -179,9 +179,9 @@ export type TransactionClient = {
   }): Promise<{ rows: readonly unknown[] }>
 }
 
-/** `position`: of the journal after the write. `changed` false: everything was already as asked, so the journal did not move. */
+/** `position`: the journal's, after the write. `changed` false: everything was as asked already, so the journal did not move. */
 export type Written = { readonly position: JournalPosition; readonly changed: boolean }
-/** `appliedCount`: of the changes that were not so already. */
+/** `appliedCount`: how many of the changes altered something. */
 export type AppliedWrite = Written & { readonly appliedCount: number }
 
 /**
@@ -198,8 +198,8 @@ export interface Store extends ReportingQueries {
   /** One plain statement, sent after the call. */
   vector(logs: readonly JournalId[]): Promise<Vector>
   /**
-   * Log entries with `from < revision <= to` in order, after the first entry of `from` itself, whose write id shows whether
-   * the history is still the one that the reader knows. At most `entriesMax` in all, never half a revision.
+   * Journal entries with `from < revision <= to` in order, preceded by the first entry of `from`, whose write id shows whether
+   * the history is still the one that the reader knows. At most `entriesMax` in all; a revision is never returned in part.
    */
   entries(
     ranges: readonly { log: JournalId; from: number; to: number }[],
@@ -207,7 +207,7 @@ export interface Store extends ReportingQueries {
   ): Promise<readonly JournalEntry[]>
   /** Row sets and the positions of `logs`, in one statement of one snapshot. */
   rows(logs: readonly JournalId[], keys: readonly RowKey[]): Promise<Reading>
-  /** Several reads of one moment, read only. */
+  /** Runs `use` with reads that are all of one moment. */
   snapshot<T>(use: (at: Snapshot) => Promise<T>): Promise<T>
   /**
    * Applies all changes or none, and returns the journal's position after them, read in the same transaction. A write that
@@ -221,17 +221,17 @@ export interface Store extends ReportingQueries {
     options: { context: WriteContext; preconditions?: readonly Precondition[]; keepsSuspension?: boolean },
   ): Promise<AppliedWrite>
   /**
-   * Runs `work` on the content of these journals, which nobody else writes until it ends; undone when it throws. `lengthy`: it
-   * looks at whole tables. Absent where no other process writes.
+   * Runs `work` in one transaction, with these journals locked against all other writers; its writes are undone when it throws.
+   * `lengthy`: `work` reads or deletes whole tables. Absent where no other process writes.
    */
   atomically?<T>(
     locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
     work: (at: Store) => Promise<T>,
   ): Promise<T>
   /**
-   * As write, for tuples of an organization, inside the transaction of `client`: what it writes is seen when that transaction
-   * commits. Until then other writes of the organization wait. Absent where there are no transactions. After an error that
-   * is no PdpError `request_invalid`, `precondition_failed` or `organization_unknown`, the transaction has failed.
+   * Does what `write` does, for tuples of an organization, inside the transaction of `client`: the tuples are visible once that
+   * transaction commits. Until then other writes to the organization wait. Absent where there are no transactions. After any
+   * error but PdpError `request_invalid`, `precondition_failed` or `organization_unknown`, the transaction can only be rolled back.
    */
   writeWithin?(
     client: TransactionClient,
@@ -239,7 +239,7 @@ export interface Store extends ReportingQueries {
     changes: readonly (Change & { readonly kind: 'tuple' })[],
     options: { context: WriteContext; preconditions?: readonly Precondition[] },
   ): Promise<Written>
-  /** Stored tuples in key order, after `after` (exclusive), at most `countMax`. */
+  /** Stored tuples in ascending order, after `after` (exclusive), at most `countMax`. Expired tuples may be among them. */
   tuples(
     organization: string,
     filter: { object?: string; relation?: string; subject?: string },
@@ -247,14 +247,14 @@ export interface Store extends ReportingQueries {
   ): Promise<readonly Tuple[]>
   entitlements(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading>
   /**
-   * The keys of the token journal that end a token of the identity service on this store, besides those that its claims tell.
-   * `keyId`: the `kid` of its header. Empty for a token of another issuer, null for one that is known to be revoked.
+   * The keys in the token journal by which a token of our identity service is revoked, besides those that follow from its claims.
+   * `keyId`: the `kid` of its header. Empty for a token of another issuer; null for a token that is known to be revoked.
    * Absent where no identity service runs.
    */
   tokenKeys?(token: { readonly jti: string; readonly keyId: string | null }): Promise<readonly string[] | null>
-  /** The current version; null before the first. */
+  /** The current manifest of the app; null when it has none. */
   manifest(app: string): Promise<StoredManifest | null>
-  /** In the order of ids, after `after` (exclusive), at most `countMax`. */
+  /** Organizations in the order of their ids, after `after` (exclusive), at most `countMax`. */
   organizations(
     filter: OrganizationFilter,
     page: { after: string | null; countMax: number },
@@ -275,12 +275,12 @@ export interface Store extends ReportingQueries {
  * ```
  */
 export interface EntitlementSource {
-  /** `store`: management writes the values. Cached values are kept apart by this name, so no two sources share one. */
+  /** `store`: management writes the values. Caches keep the values of each name apart, so two sources must not share a name. */
   readonly name: 'store' | `external ${string}`
-  /** Milliseconds for which a value may be kept while the version stays; null: every change makes a version. */
+  /** How long a value may be cached while the version stays the same (milliseconds). Null: for ever, as every change raises it. */
   readonly keptMsMax: number | null
-  /** `state` differs after every change, whether it was announced or not. */
+  /** Reads values. `state` differs after every change, also after a change that did not raise the version. */
   read(organization: string, keys: readonly string[] | 'all'): Promise<EntitlementReading & { readonly state: string }>
-  /** Current versions; an unknown organization is absent. */
+  /** The current version of each organization; an unknown organization is absent. */
   version(organizations: readonly string[]): Promise<ReadonlyMap<string, number>>
 }

@@ -14,18 +14,18 @@ export type User = {
   readonly name: string | null
 }
 export type ImportedUser = User & { readonly passwordHash: string | null }
-/** OAuth client. `metadata` is RFC 7591 metadata without secrets. */
+/** An OAuth client. `metadata`: client metadata of RFC 7591, without secrets. */
 export type Client = {
   readonly id: string
   readonly app: string | null
   readonly organization: string | null
   readonly metadata: JsonObject
 }
-/** Sets the secret of the first client; no client's id, which holds no `#`. */
+/** The value of `secretSetBy` for the first client. It is no client's id, since ids hold no `#`. */
 export const SYSTEM = '#system'
 /**
- * `secretSetBy`: the client that set the secret, or the keys; null when nobody knows. `tokenEpoch`: raised whenever its tokens
- * end; those of an earlier one count no more.
+ * `secretSetBy`: the client that set the secret or the keys; null when that is unknown. `tokenEpoch`: raised whenever the client's
+ * tokens are ended; tokens of an earlier epoch are refused.
  */
 export type StoredClient = Client & {
   readonly secretHash: string | null
@@ -36,70 +36,70 @@ export type StoredClient = Client & {
 /** A user with the address. `passwordHash`: in PHC string format; null for none, and for a blocked user. */
 export type Addressee = User & {
   readonly passwordHash: string | null
-  /** Nobody has proven the address, nothing opens the account yet, and no directory keeps it shut. */
+  /** True when nobody has proven the address, nothing can sign in to the account yet, and no directory has blocked it. */
   readonly isUnopened: boolean
 }
 
-/** People and OAuth clients. User and client ids share one namespace. A deleted id is never given out again, but for a
- * client's to a user: a tenant's client must not stand in the way of a person. */
+/** People and OAuth clients. User and client ids share one namespace. A deleted id is never used again, except that a former
+ * client's id may become a user's: otherwise a tenant's client could block a person's id. */
 export interface Directory {
   /**
-   * Whether there is such a user, or such a client, of a moment after the call; of a trusted issuer's people, whether it may
-   * speak for them in the organization.
+   * Whether the user or the client exists at a moment after the call. A person of a trusted issuer exists in an organization for
+   * which the issuer is trusted.
    */
   exists(subject: { readonly type: 'user' | 'service'; readonly id: string }, organization: string): Promise<boolean>
   user(id: string): Promise<User | null>
-  /** Case-insensitive; null when none. */
+  /** The user with this address, in any case; null when there is none. */
   userByEmail(email: string): Promise<Addressee | null>
-  /** One text for all spellings of an address that userByEmail treats as equal. */
+  /** The same text for all spellings of an address that userByEmail treats as equal. */
   foldEmail(email: string): Promise<string>
-  /** Throws `conflict` when the id is a client's or was deleted, or the e-mail is another's. `also`: in the same transaction. */
+  /** Throws `conflict` when the id is a client's or was deleted, or the address is another user's. `also` joins the transaction. */
   putUser(
     user: User & { readonly passwordHash?: string | null },
     context: WriteContext,
     also?: (sql: Transaction) => Promise<unknown>,
   ): Promise<void>
-  /** Another hash of the same password; nothing if the stored one is no longer `stored`. */
+  /** Stores another hash of the same password, unless the stored hash is no longer `stored`. */
   replacePasswordHash(id: string, hashes: { readonly stored: string; readonly hash: string }): Promise<void>
   /**
-   * Creates all of them, or none: what is wrong with which, by its place in the list. `dryRun`: only says what is wrong.
-   * Waits for other writers of the directory.
+   * Creates all users, or none and returns what is wrong, each with the user's index in the list. `dryRun`: creates none in any
+   * case. Waits for other writers of the directory.
    */
   importUsers(
     users: readonly ImportedUser[],
     options: { readonly context: WriteContext; readonly dryRun: boolean },
   ): Promise<readonly { readonly index: number; readonly message: string }[]>
   /**
-   * Also ends tokens, and memberships: the first of them now, and the rest by who goes on with departures. False when there
-   * was none.
+   * Deletes the user and ends their tokens and memberships: the first memberships now, the rest later in pieces
+   * (people/departures.ts). False when there was no such user.
    */
   deleteUser(id: string, context: WriteContext): Promise<boolean>
-  /** `search`: part of the id, the name or the address, in capitals or not. */
+  /** Users in the order of ids. `search`: a part of the id, the name or the address, in any case. */
   users(page: { after: string | null; countMax: number; search?: string }): Promise<readonly User[]>
   /** Active memberships only, with the organization's name, in id order. */
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
   /** Memberships of any status, in the order of their organizations. */
   memberships(user: string): Promise<readonly ({ readonly organization: string } & Membership)[]>
   /**
-   * The person has no membership, role or relationship outside the organization and those below it, and no role of Portcullis
-   * itself.
+   * True when the person has no membership, role or relationship outside the organization and those below it, and no role of
+   * Portcullis itself.
    */
   isOnlyIn(user: string, organization: string): Promise<boolean>
   client(id: string): Promise<StoredClient | null>
   /**
-   * Throws `conflict` when the id is a user's or was deleted, `organization_unknown`. `also` as for putUser. Without
-   * `secretHash` what is stored stays. `endTokens`: of people too; a client that may do less than before loses its own anyway.
+   * Throws `conflict` when the id is a user's or was deleted, and `organization_unknown`. `also`: as for putUser. Without
+   * `secretHash` the stored hash stays. `endTokens`: ends the tokens that people gave it too; its own end when it may do less.
    */
   putClient(
     client: Client & Partial<Pick<StoredClient, 'secretHash' | 'secretSetBy'>> & { readonly endTokens?: boolean },
     context: WriteContext,
     also?: (sql: Transaction) => Promise<unknown>,
   ): Promise<void>
-  /** Also ends its tokens. False when there was none; `also` then does not run. */
+  /** Deletes the client and ends its tokens. False when there was no such client; `also` then does not run. */
   deleteClient(id: string, context: WriteContext, also?: (sql: Transaction) => Promise<unknown>): Promise<boolean>
-  /** Tuples about the client as a service, in the organization and below it, as text; at most `countMax`. */
+  /** Tuples that name the client (`service:<id>`) in the organization and below it, as text; at most `countMax`. */
   clientRelations(id: string, organization: string, countMax: number): Promise<readonly string[]>
-  /** `within`: those of this organization and of the ones below it. */
+  /** Clients in the order of ids. `within`: only those of this organization and of the ones below it. */
   clients(
     filter: { readonly within?: string },
     page: { after: string | null; countMax: number },
@@ -118,21 +118,21 @@ export type Provisioned = {
   readonly changedAtMs: number
 }
 export type ProvisionedOf = { readonly organization: string; readonly kind: 'User' | 'Group' }
-/** Users and groups that companies' directories brought over SCIM. Writes belong into a transaction that holds the lock of `#directory`. */
+/** Users and groups that companies' directories provisioned over SCIM. Writes need a transaction with the lock of `#directory`. */
 export interface Provisioning {
   count(of: ProvisionedOf): Promise<number>
-  /** In the order of ids, after `after` (exclusive), at most `countMax`; names are compared without case. */
+  /** Resources in the order of ids, after `after` (exclusive), at most `countMax`; names are compared in any case. */
   find(
     of: ProvisionedOf,
     filter: { readonly id?: string; readonly name?: string; readonly externalId?: string },
     page: { readonly after: string | null; readonly countMax: number },
   ): Promise<readonly Provisioned[]>
   page(of: ProvisionedOf, page: { readonly skip: number; readonly countMax: number }): Promise<readonly Provisioned[]>
-  /** Names by id, of those that there are. */
+  /** The names of those ids that exist, by id. */
   known(of: ProvisionedOf, ids: readonly string[]): Promise<ReadonlyMap<string, string>>
   /**
-   * Throws `conflict` when another one has the name. A user's account must exist. What is the same gets no new version, unless
-   * something that is kept elsewhere changed with it (`isChanged`).
+   * Throws `conflict` when another resource has the name. A user's account must exist. A resource that is the same as before gets
+   * no new version, unless `isChanged`: something that is stored elsewhere changed with it.
    */
   put(
     of: ProvisionedOf,
@@ -147,42 +147,42 @@ export interface Provisioning {
   relationships(user: string, countMax: number): Promise<readonly (Tuple & { readonly organization: string })[]>
   /** The organizations in which the user is a direct member of a group, at most `countMax`. */
   groupOrganizations(user: string, countMax: number): Promise<readonly string[]>
-  /** Null: there is no such user. */
+  /** Whether the user is blocked; null when there is no such user. */
   isBlocked(user: string): Promise<boolean | null>
-  /** While a user is blocked, no sign-in of theirs counts. Who is no longer must sign in again. */
+  /** Blocks or unblocks a user. No session of a blocked user counts; after being unblocked, the user must sign in again. */
   setBlocked(user: string, blocked: boolean): Promise<void>
   /**
-   * The address that the user had is no proof of anything any more, and who had it is perhaps another person: what was mailed
-   * there is void, and all by which they signed in is gone but the password, which putUser takes.
+   * Called when a user's address changes, as the holder of the former one may be another person: deletes what was mailed to it,
+   * and everything that the user can sign in with except the password, which putUser replaces.
    */
   dropProofs(user: string, context: WriteContext): Promise<void>
 }
-/** Everything that a user has apart from these organizations. */
+/** Everything that a user has outside of given organizations. */
 export type Holdings = {
-  /** A membership with any status, or a role. */
+  /** True for a membership of any status, or a role, elsewhere. */
   readonly elsewhere: boolean
-  /** An active membership. */
+  /** True for an active membership elsewhere. */
   readonly activeElsewhere: boolean
-  /** A role of the built-in app, anywhere. */
+  /** True for a role of the built-in app, in any organization. */
   readonly administers: boolean
   readonly blocked: boolean
 }
 
-/** `authenticates`: by a secret or by keys. */
+/** `authenticates`: true when the client has a secret or keys. */
 export type MovedClient = Pick<StoredClient, 'id' | 'secretSetBy'> & {
   readonly organization: string
   readonly authenticates: boolean
 }
-/** Reads and writes for the move of an organization. Everything but `below` belongs into the transaction of the move. */
+/** Reads and writes for the move of an organization. All but `below` must be called in the transaction of the move. */
 export interface Moves {
   /** The organization and all below it. */
   below(organization: string): Promise<readonly string[]>
-  /** Makes the writers of these organizations wait until the transaction ends. */
+  /** Locks these organizations, so that their writers wait until the transaction ends. */
   lock(organizations: readonly string[]): Promise<void>
   clientsOf(organizations: readonly string[], countMax: number): Promise<readonly MovedClient[]>
-  /** Nobody can act as the client until it has another secret, or other keys. Ends its tokens, people's too. */
+  /** Removes the client's secret and keys, and ends its tokens and those that people gave it. */
   dropSecret(client: string, context: WriteContext): Promise<void>
-  /** Those that it has for itself. */
+  /** Ends the tokens that the client has in its own name. */
   endTokens(client: string, context: WriteContext): Promise<void>
   /** Roles and tuples that clients hold in one organization, in their own name. */
   heldBy(
@@ -196,13 +196,13 @@ export interface Sql {
   /** Rows as objects. Throws PdpError `store_unavailable` when the connection is lost; database errors as they are. */
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
   /**
-   * READ COMMITTED; rolled back when `work` throws. `work` runs again when PostgreSQL undid it for others (a deadlock): what it does
-   * outside the transaction comes after it.
+   * Runs `work` in a READ COMMITTED transaction, which is rolled back when `work` throws. `work` runs again when PostgreSQL undid it
+   * because of a deadlock, so it must do nothing outside the transaction.
    */
   transaction<T>(work: (sql: Transaction) => Promise<T>): Promise<T>
 }
 
 /** A database, or one transaction in it. */
 export type Queries = Pick<Sql, 'query'>
-/** `arrived`: entries of this log have no revision yet (arrivals.ts). Who waits for the transaction waits until all have one. */
+/** `arrived`: says that entries of this journal need revisions (arrivals.ts), which they get before the caller is answered. */
 export type Transaction = Queries & { arrived(log: JournalId): void }

@@ -1,4 +1,4 @@
-/** Rows by their names, in one statement for all who wait: on the way of each request, a statement of its own costs more than the decision. */
+/** Reads rows by name, in one statement for all callers that wait: a statement for each request would cost more than its decision. */
 import { Batcher, whenLate } from './batcher.ts'
 
 type Wait<Row> = {
@@ -10,8 +10,8 @@ type Wait<Row> = {
 const STATEMENTS_MAX = 2
 
 /**
- * `read` sends one statement, and is never given a name that came after the statement was sent. A name that it does not find is
- * null. Rejects as `read` does.
+ * `read` sends one statement, after all its names were asked for. The result is null for a name that it does not find. Rejects
+ * with the error of `read`.
  */
 export function joinedRead<Row>(
   read: (names: readonly string[]) => Promise<ReadonlyMap<string, Row>>,

@@ -1,7 +1,7 @@
-/** Queues what clients hear of sessions that end (OpenID Connect Back-Channel Logout 1.0). */
+/** Queues the logout tokens that clients get when sessions end (OpenID Connect Back-Channel Logout 1.0). */
 import type { Queries } from './directory.ts'
 
-/** One session, or all of a person. */
+/** One session, or all sessions of a user. */
 export type EndedSessions = { readonly by: 'session' | 'user'; readonly id: string }
 
 const QUEUE = (condition: string): string => `
@@ -13,7 +13,7 @@ const QUEUE = (condition: string): string => `
   on conflict do nothing`
 const STATEMENTS = { session: QUEUE('s.uid = $1'), user: QUEUE("s.payload ->> 'accountId' = $1") }
 
-/** In the transaction that ends them, and before it deletes them. */
+/** To be called in the transaction that ends the sessions, before it deletes them. */
 export async function queueLogouts(sql: Queries, { by, id }: EndedSessions): Promise<void> {
   await sql.query(STATEMENTS[by], [id])
 }

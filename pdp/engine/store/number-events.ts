@@ -1,7 +1,7 @@
-/** Numbers of events. Writers store events without one, and do not wait for each other; readers number what is committed. */
+/** Numbers events. Writers store events without a number, so that they do not wait for each other; readers number them later. */
 import type { Queries } from './directory.ts'
 
-/** Rows that the trigger `number_events` numbers at once. */
+/** How many events the trigger `number_events` numbers in one statement. */
 const PIECE_ROWS = 5_000
 const NUMBER = `
   update revision set revision = revision where organization_id = '#events'
@@ -9,8 +9,8 @@ const NUMBER = `
   returning (select count(*)::int from (select from outbox_arrival limit ${PIECE_ROWS + 1}) arrived) as count`
 
 /**
- * Afterwards every event that was committed before the call is in `outbox`, with the next number. Numbers have no gaps, and an
- * event that was committed before another one was stored has the smaller number.
+ * Numbers every event that was committed before the call, and moves it to `outbox`. Numbers have no gaps, and an event that was
+ * committed before another was stored has the smaller number.
  */
 export async function numberEvents(sql: Queries): Promise<void> {
   let left = true

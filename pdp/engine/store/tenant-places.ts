@@ -1,17 +1,17 @@
-/** Places for work that holds much while it lasts: no tenant has all of them, and who waits is served in order of arrival. */
+/** Limits how many expensive operations run at once, in all and for each tenant. Callers that wait are served in order of arrival. */
 import { PdpError } from '../../shared/domain/errors.ts'
 import { tenantOf } from '../../shared/domain/names.ts'
 
-/** Bounds for all tenants together, and for one of them. */
+/** Bounds on all tenants together, and on one of them. */
 type Bound = { readonly all: number; readonly tenant: number }
 type Waiting = { readonly tenant: string; readonly start: () => void }
 
 export type TenantPlaces = {
-  /** Once there is a place. Throws PdpError `overloaded` when too many wait, and what `work` throws. */
+  /** Runs `work` once the bounds allow it. Throws PdpError `overloaded` when too many wait, and what `work` throws. */
   run<T>(organization: string | null, work: () => Promise<T>): Promise<T>
 }
 
-/** Without `waiting` nobody waits. */
+/** `open`: how many operations may run; `waiting`: how many may wait. Without `waiting` none may. */
 export function createTenantPlaces(bounds: { readonly open: Bound; readonly waiting?: Bound }): TenantPlaces {
   const { open, waiting = { all: 0, tenant: 0 } } = bounds
   const held = new Map<string, number>()

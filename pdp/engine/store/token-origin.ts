@@ -1,4 +1,4 @@
-/** The record of a token that our own issuer minted: it names the token in the token journal. */
+/** The record of a token that our own issuer minted. From it follow the keys by which the token journal can revoke the token. */
 import { revocationKey } from '../../shared/domain/revocation.ts'
 import type { Queries } from './directory.ts'
 
@@ -6,12 +6,12 @@ export type TokenOrigin = {
   readonly kind: 'AccessToken' | 'ClientCredentials'
   /** Null for a client_credentials token. */
   readonly grantId: string | null
-  /** The browser session that the token ends with; null if it does not depend on a session. */
+  /** The browser session with whose end the token ends; null if it depends on none. */
   readonly sessionUid: string | null
   readonly acr: string | null
   /** Seconds since the epoch. */
   readonly authTime: number | null
-  /** The token's own grant and those that it was exchanged from. */
+  /** The token's own grant, and the grants of the tokens that it was exchanged from. */
   readonly grants: readonly string[]
   /** The clients of these grants. */
   readonly clients: readonly string[]
@@ -32,13 +32,13 @@ const ORIGIN = `
   from oidc_record r left join grant_binding b on b.grant_id = r.grant_id
   where r.kind in ('AccessToken', 'ClientCredentials') and r.id = $1`
 
-/** Null for a token that was never minted here, was revoked, or expired. Throws PdpError `store_unavailable`. */
+/** The record; null for a token that was not minted here, was revoked, or has expired. Throws PdpError `store_unavailable`. */
 export async function tokenOrigin(sql: Queries, jti: string): Promise<TokenOrigin | null> {
   const [row] = await sql.query<TokenOrigin>(ORIGIN, [jti])
   return row ?? null
 }
 
-/** By each of these keys the token journal ends a token of this origin. */
+/** The keys of the token journal, each of which revokes a token of this origin. */
 export function originKeys({
   clients,
   grants,
@@ -51,14 +51,14 @@ export function originKeys({
 }
 
 /**
- * As Store.tokenKeys. The key that signed a token tells whether it is one of ours: a token of ours that has no record any
- * more has been revoked.
+ * Implements `Store.tokenKeys`. The signing key tells whether the token is ours: a token of ours that no longer has a record has
+ * been revoked.
  */
 export async function tokenKeys(
   sql: Queries,
   { jti, keyId }: { readonly jti: string; readonly keyId: string | null },
 ): Promise<readonly string[] | null> {
-  // PostgreSQL keeps no such text, so it names no token of ours.
+  // PostgreSQL cannot store U+0000, so no token of ours has such a name.
   if (`${jti}${keyId}`.includes('\0')) return []
   const origin = await tokenOrigin(sql, jti)
   const hasEnded = origin?.kind === 'AccessToken' && origin.grants.length === 0

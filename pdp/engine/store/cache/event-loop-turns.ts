@@ -1,18 +1,18 @@
-/** Long evaluations take turns: one of them has a slice in each turn of the event loop, so that everything else goes on in between. */
+/** Runs long evaluations in slices, one slice in each turn of the event loop, so that everything else goes on in between. */
 
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { Paused, Slice, type Sliced } from '../../decide/slices.ts'
 import { createTenantPlaces } from '../tenant-places.ts'
 
-/** Tuples that are visited for one evaluation before others get their turn. */
+/** How many tuples an evaluation may visit in one slice. */
 const VISITS_PER_SLICE = 2_000
-/** Evaluations that are cheap share a turn, as long as they visit no more than this together. */
+/** How many tuples all evaluations may visit in one turn of the event loop before no further one begins. */
 const VISITS_PER_TURN = 4_000
-/** Operations that hold a snapshot of the store at once; each has a connection as long as it lasts, and writes need the others. */
+/** How many operations may hold a snapshot at once. Each has a connection of the pool to itself, and writes need the rest. */
 const SNAPSHOTS_MAX = { all: 6, tenant: 4 }
-/** A caller over the network waits no longer than its deadline. */
+/** How many operations may wait for a snapshot. */
 const WAITING_MAX = { all: 4_096, tenant: 1_024 }
-/** How long an evaluation lasts at most, its waiting included. Who asked over the network has had an error long before. */
+/** How long an evaluation may last, with its waiting. The deadline of a caller over the network is far shorter. */
 const LASTS_MS_MAX = 5_000
 
 export type EventLoopTurnsOptions = {
@@ -27,7 +27,7 @@ export class EventLoopTurns {
   readonly #clock: () => number
   readonly #nextTurn: (run: () => void) => void
   readonly #visitsPerSlice: number
-  /** Not begun yet: these come first. */
+  /** Evaluations that have not begun: they run before those that have (`#begun`). */
   readonly #fresh: (() => void)[] = []
   readonly #begun: (() => void)[] = []
   #visits = 0
@@ -49,7 +49,7 @@ export class EventLoopTurns {
     this.#visits += this.#visitsPerSlice - left
   }
 
-  /** Enough was done in this turn: what has not begun yet is left to a later one. */
+  /** True when this turn has visited enough tuples: no evaluation begins before the next turn. */
   get isOver(): boolean {
     return this.#visits >= VISITS_PER_TURN
   }
@@ -59,7 +59,7 @@ export class EventLoopTurns {
     this.#schedule()
   }
 
-  /** For an evaluation that ends by `untilMs`. Throws PdpError `evaluation_limit` when that has passed. */
+  /** Waits for the evaluation's next turn, and refills its slice. Throws PdpError `evaluation_limit` once `untilMs` has passed. */
   async next(slice: Slice, untilMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#begun.push(resolve)
@@ -69,12 +69,12 @@ export class EventLoopTurns {
     slice.left = this.#visitsPerSlice
   }
 
-  /** Until when an evaluation that is paused now may last. */
+  /** The latest end of an evaluation that pauses now for the first time. */
   untilMs(): number {
     return this.#clock() + LASTS_MS_MAX
   }
 
-  /** To its end, where nothing that its view shows changes meanwhile. Throws as `next` does. */
+  /** Resumes a paused evaluation until it ends; its view must not change meanwhile. Throws what `next` throws. */
   async finish<T>(found: Sliced<T>, slice: Slice): Promise<T> {
     const untilMs = this.untilMs()
     let at = found
@@ -85,7 +85,7 @@ export class EventLoopTurns {
     return at
   }
 
-  /** For what holds a snapshot while it takes turns: once there is a place for it. Throws as `run` of the places. */
+  /** Runs an operation that holds a snapshot, once fewer than SNAPSHOTS_MAX do. Throws what `TenantPlaces.run` throws. */
   inSnapshot<T>(organization: string | null, run: () => Promise<T>): Promise<T> {
     return this.#snapshots.run(organization, run)
   }

@@ -20,26 +20,26 @@ export type FreshnessOptions = {
   readonly store: Store
   /** Bytes of row sets kept in memory at most. Default 256 MiB. */
   readonly cacheBytesMax?: number
-  /** How the questions of a reading are gathered. Default: until the event loop has read what has arrived on all sockets. */
+  /** How long questions are gathered for one statement. Default: until the event loop has read what has arrived on all sockets. */
   readonly schedule?: Schedule
-  /** When a reading counts as late, and another may be made beside it. Default: after 10 ms. */
+  /** When a statement for positions counts as late, so that a second one may run beside it. Default: after 10 ms. */
   readonly late?: Schedule
-  /** Tries before a question is answered from a snapshot of its own, without the cache. Default 12. */
+  /** How often a question is tried before it is answered from a snapshot of its own, without the cache. Default 12. */
   readonly triesMax?: number
-  /** Shared with all else that evaluates in this process. Default: its own. */
+  /** The turns that all evaluations of this process share. Default: turns of its own. */
   readonly turns?: EventLoopTurns
 }
 
-/** The logs that an organization's questions depend on, by the tree as it was at `treeVersion`. */
+/** The journals that an organization's questions depend on, by the organization tree as it was at `treeVersion`. */
 type JournalsAbove = { readonly logs: readonly JournalId[]; readonly treeVersion: number; readonly known: boolean }
-/** A question on its way. Its type is the caller's; here it only has to be settled. */
+/** A question that has no answer yet. Only the caller knows the type of the answer. */
 type Pending = {
   readonly question: Question<unknown>
   scope: JournalsAbove
   /** When it was asked: only a statement sent later than this can answer it. */
   readonly askedTick: number
   tries: number
-  /** Once it was paused: when it has to be answered. */
+  /** The latest time of the answer; null until the evaluation pauses for the first time. */
   untilMs: number | null
   readonly resolve: (fresh: Fresh<unknown>) => void
   readonly reject: (error: unknown) => void
@@ -53,7 +53,7 @@ type Evaluation = {
 }
 type Loading = { readonly pending: Pending; readonly needed: readonly RowKey[] }
 
-/** Scopes that are kept at most before all are dropped. */
+/** How many scopes are kept; when there are more, all are dropped. */
 const SCOPES_MAX = 10_000
 
 export class Freshness implements SnapshotEvaluator {
@@ -63,7 +63,7 @@ export class Freshness implements SnapshotEvaluator {
   readonly #scopes = new Map<JournalId | null, JournalsAbove>()
   readonly #environment: JournalCache
   readonly #turns: EventLoopTurns
-  /** One view for all evaluations that are done in one go. One that is paused takes it with it. */
+  /** The view of all evaluations that end without a pause. One that pauses keeps it, and the others get a new one. */
   #view: RowsView
   readonly #vectorBatches: Batcher<Pending>
   readonly #loadings: Batcher<Loading>
@@ -108,13 +108,13 @@ export class Freshness implements SnapshotEvaluator {
         askedTick: this.#caches.tick,
         tries: 0,
         untilMs: null,
-        resolve: resolve as Pending['resolve'], // what this question's evaluation returned is of its type
+        resolve: resolve as Pending['resolve'], // it only gets what this question's own `evaluate` returned
         reject,
       })
     })
   }
 
-  /** By the tree as it is cached, which may be behind: that is noticed before anything is evaluated. */
+  /** The scope by the cached tree, which may be out of date: `#step` notices that before anything is evaluated. */
   #scopeOf(organization: JournalId | null): JournalsAbove {
     const treeVersion = this.#environment.rows.version
     const kept = this.#scopes.get(organization)
@@ -128,7 +128,7 @@ export class Freshness implements SnapshotEvaluator {
     return scope
   }
 
-  /** One statement for all questions that wait; none of them was asked after it was sent. */
+  /** Reads the positions in one statement for all questions that wait; each of them was asked before it is sent. */
   async #askVector(all: readonly Pending[]): Promise<void> {
     const logs = logsOf(all)
     const sentTick = ++this.#caches.tick
@@ -137,7 +137,7 @@ export class Freshness implements SnapshotEvaluator {
     this.#settle(all, { vector, sentTick })
   }
 
-  /** Questions of the same scope stand or fall together. */
+  /** Goes on with the questions of each scope together, since they need the same caches. */
   #settle(all: readonly Pending[], reading: Reading): void {
     const [first] = all
     if (first === undefined) return
@@ -191,7 +191,7 @@ export class Freshness implements SnapshotEvaluator {
     else this.#loadings.add({ pending, needed: keysOfLoad(pending.tries, view.needed) })
   }
 
-  /** In turns, as long as the caches stand where they stood when it began; if not, it begins again. */
+  /** Resumes a paused evaluation turn by turn while the caches keep their positions. If one moves, the question begins again. */
   async #goOn(paused: Paused<unknown>, evaluation: Evaluation): Promise<void> {
     const { pending, at, scope, view, slice } = evaluation
     this.#view = this.#newView()
@@ -213,7 +213,7 @@ export class Freshness implements SnapshotEvaluator {
     }
   }
 
-  /** @returns a reading at which every cache of the questions stands exactly; null when that has to be waited for. */
+  /** @returns a reading at whose positions all caches of the questions stand; null when the questions have to wait or begin again. */
   #align(all: readonly Pending[], reading: Reading): Reading | null {
     const logs = all[0]?.scope.logs ?? []
     const behind: { cache: JournalCache; target: Target }[] = []
@@ -238,7 +238,7 @@ export class Freshness implements SnapshotEvaluator {
       return null
     }
     if (!passed) return reading
-    // Others have moved on. If everything stands at one later reading, that is as good: it reflects all that ours does.
+    // Other questions moved caches on. If all caches stand at one later reading, it serves too: it has all that ours has.
     const askedTick = all.reduce((latest, pending) => Math.max(latest, pending.askedTick), 0)
     if (passedBy !== null && passedBy.sentTick > askedTick && this.#standsAt(passedBy, reading, logs)) {
       return laterOf(passedBy, reading)
@@ -247,7 +247,7 @@ export class Freshness implements SnapshotEvaluator {
     return null
   }
 
-  /** Are all the caches exactly at the later reading, and is it no earlier than the question's own in any journal? */
+  /** Do all caches stand exactly at `later`, and is it in no journal earlier than `own`, the question's reading? */
   #standsAt(later: Reading, own: Reading, logs: readonly JournalId[]): boolean {
     return logs.every((log) => {
       const at = later.vector.logs.get(log)
@@ -263,7 +263,7 @@ export class Freshness implements SnapshotEvaluator {
     else this.#vectorBatches.add(pending)
   }
 
-  /** One statement for every row set that the waiting questions miss, with the positions of all that they depend on. */
+  /** Loads all row sets that the waiting questions lack, and the positions that they depend on, in one statement. */
   async #load(all: readonly Loading[]): Promise<void> {
     const waiting = all.map(({ pending }) => pending)
     const keys = new Map<string, RowKey>()
@@ -273,7 +273,7 @@ export class Freshness implements SnapshotEvaluator {
     await this.#caches.load([...logs], [...keys.values()], (reading) => this.#settle(waiting, reading))
   }
 
-  /** The fallback when the cache changed on every attempt: one transaction that neither reads nor fills the cache. */
+  /** The last resort after `triesMax` tries: one transaction that neither reads nor fills the cache. */
   #fallBack(pending: Pending): void {
     evaluateAt(this.#store, this.#turns, pending.question).then(pending.resolve, pending.reject)
   }
@@ -290,7 +290,7 @@ function logsOf(all: readonly Pending[]): Set<JournalId> {
   return logs
 }
 
-/** The same positions, with a clock that no question was asked after. */
+/** The later positions, with the later clock of the two, so that the clock is not before any question. */
 function laterOf(later: Reading, own: Reading): Reading {
   const clockMs = Math.max(later.vector.clockMs, own.vector.clockMs)
   return { sentTick: later.sentTick, vector: { clockMs, logs: later.vector.logs } }

@@ -1,4 +1,4 @@
-/** The caches of all journals: the statements that bring them forward, and those that fill them. */
+/** The caches of all journals, with the statements that bring them forward and that fill them. */
 
 import { grouped } from '../../../shared/domain/grouped.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
@@ -8,12 +8,12 @@ import { DELTA_ENTRIES_MAX, JournalCache, type PendingLoad, type Reading, type T
 import { COMMON_LOGS } from './question.ts'
 import { RowBudget } from './row-budget.ts'
 
-/** Caches that are kept at most before the idle ones are dropped. */
+/** How many caches are kept; when there are more, the idle ones are dropped. */
 const KEPT_MAX = 10_000
 type Behind = { readonly cache: JournalCache; readonly target: Target }
 
 export class JournalCaches {
-  /** Counts sendings and answers, so that "sent after that answer arrived" can be told. */
+  /** Counts statements sent and answers received, so that it is known which statement was sent after which answer. */
   tick = 0
   readonly #store: Store
   readonly #budget: RowBudget
@@ -31,7 +31,7 @@ export class JournalCaches {
     })
   }
 
-  /** Bytes and row sets held. */
+  /** Bytes and number of the row sets held, and how many were evicted. */
   get size(): { readonly bytes: number; readonly rowSets: number; readonly evicted: number } {
     return { bytes: this.#budget.bytes, rowSets: this.#budget.count, evicted: this.#budget.evictedCount }
   }
@@ -50,7 +50,7 @@ export class JournalCaches {
     for (const [log, cache] of this.#caches) if (cache.idle && !COMMON_LOGS.includes(log)) this.#caches.delete(log)
   }
 
-  /** `run` is called once every cache stands at its target or past it, or with the error of the first that cannot. */
+  /** Calls `run` once every cache stands at its target or past it; with an error when one of them could not. */
   bringForward(all: readonly Behind[], run: (error?: unknown) => void): void {
     let left = all.length
     let failed: unknown
@@ -66,7 +66,7 @@ export class JournalCaches {
     if (cache.await({ target, run })) this.#deltas.add(cache)
   }
 
-  /** Log entries from where each cache stands to the furthest target that was taken from a vector, and never past it. */
+  /** Reads and applies the entries from each cache's position to the furthest target that is waited for, never past it. */
   async #delta(caches: readonly JournalCache[]): Promise<void> {
     const wanted = caches.flatMap((cache) => {
       const { target, position } = cache
@@ -104,7 +104,7 @@ export class JournalCaches {
     }
   }
 
-  /** Every journal's rows are installed once its cache stands where they were read, or past it; then `done` is called. */
+  /** Installs each journal's rows once its cache stands at the position that they were read at, or past it; then calls `done`. */
   #install(
     reading: Reading,
     loads: ReadonlyMap<JournalId, PendingLoad>,
@@ -121,13 +121,13 @@ export class JournalCaches {
         if (--left === 0) of.done()
       }
       if (target === null || cache.compare(target, this.tick) !== 'behind') finish()
-      // If the delta fails, nothing is installed, and the questions fail by their own reads.
+      // When the delta fails, nothing is installed; the questions then fail by their own delta.
       else this.#catchUp({ cache, target }, finish)
     }
   }
 }
 
-/** Where the journal stood at the reading; null when there was none. */
+/** The journal's position at the reading; null when the journal did not exist. */
 export function targetIn(reading: Reading, log: JournalId): Target | null {
   const position = reading.vector.logs.get(log)
   return position === undefined ? null : { position, reading }

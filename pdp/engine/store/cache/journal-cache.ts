@@ -4,11 +4,11 @@ import type { JournalEntry, RowKey, RowSet, SubjectRow } from '../contract.ts'
 import { JournalRows } from './journal-rows.ts'
 import type { RowBudget } from './row-budget.ts'
 
-/** The store's positions by one statement, and when it was sent. */
+/** The positions that one statement read, and when it was sent (`JournalCaches.tick`). */
 export type Reading = { readonly vector: Vector; readonly sentTick: number }
-/** Where one journal stood at that reading. */
+/** One journal's position at a reading. */
 export type Target = { readonly position: JournalPosition; readonly reading: Reading }
-/** A load under way: what is applied to the journal meanwhile has to be replayed on the rows that it brings. */
+/** A load under way. `entries` are applied to the cache meanwhile, and are replayed on the rows that it brings. */
 export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: JournalEntry[] }
 type Waiter = { readonly target: Target; readonly run: (error?: unknown) => void }
 
@@ -21,7 +21,7 @@ export class JournalCache {
   position: JournalPosition = VOID
   /** The reading that the position was taken from. */
   reachedBy: Reading | null = null
-  /** When it was taken from an answer of the store. */
+  /** The tick at which an answer of the store last confirmed the position. */
   confirmedTick = 0
   /** Raised whenever the cache is emptied: loads of an older generation are discarded. */
   generation = 0
@@ -38,9 +38,9 @@ export class JournalCache {
   }
 
   /**
-   * How the cache relates to what a statement said: `at` it, `behind` it, `ahead` of it, or `late`: the statement is too old
-   * to say anything. A statement sent after the position was confirmed and yet below it means that the store lost history:
-   * the cache is emptied.
+   * How the cache's position relates to the target: `at` it, `behind` it or `ahead` of it. `late`: same revision, other write
+   * id, but the statement is too old to decide which is right. A statement that was sent after the position was confirmed
+   * and does not continue it shows that the store lost history: the cache is emptied.
    */
   compare(target: Target, tick: number): 'at' | 'behind' | 'ahead' | 'late' {
     const { position } = target
@@ -50,7 +50,7 @@ export class JournalCache {
     const { sentTick } = target.reading
     const newer = position.revision > this.position.revision || sentTick > this.confirmedTick
     if (newer && this.rows.empty && this.loads.size === 0) {
-      this.rows.clear() // nothing is held that would have to be brought forward, but what was derived may still be here
+      this.rows.clear() // there are no rows to bring forward, but what was derived from former rows may still be held
       this.#stand(target, tick)
       return 'at'
     }
@@ -68,20 +68,20 @@ export class JournalCache {
     this.confirmedTick = tick
   }
 
-  /** Forgets everything, and stands at the target. */
+  /** Forgets all rows, and takes the target's position. */
   empty(target: Target, tick: number): void {
     this.rows.clear()
     this.generation++
     this.#stand(target, tick)
   }
 
-  /** `run` is called once the cache stands at the target or past it. @returns true when a delta has to be started. */
+  /** Adds a waiter, whose `run` is called once its target is reached. @returns true when a delta has to be started. */
   await(waiter: Waiter): boolean {
     this.#waiters.push(waiter)
     return this.#waiters.length === 1
   }
 
-  /** The furthest that is waited for. */
+  /** The furthest target that is waited for. */
   get target(): Target | null {
     return this.#waiters.reduce<Target | null>(
       (far, { target }) => (far === null || target.position.revision > far.position.revision ? target : far),
@@ -89,10 +89,10 @@ export class JournalCache {
     )
   }
 
-  /** Applies a delta that was asked for from `from` to `target`; anything but a whole, continuous one empties the cache. */
+  /** Applies the entries from `from` to `target`; if they are not complete and contiguous, the cache is emptied instead. */
   advance(delta: { from: JournalPosition; target: Target; entries: readonly JournalEntry[] }, tick: number): void {
     const { from, target, entries } = delta
-    if (this.position !== from) return // emptied meanwhile, and position elsewhere
+    if (this.position !== from) return // the cache was emptied meanwhile, and has another position
     if (!continues(from, target.position, entries)) {
       this.empty(target, tick)
       return
@@ -105,7 +105,7 @@ export class JournalCache {
     this.#stand(target, tick)
   }
 
-  /** Runs those whose target is reached. @returns true when others still wait. */
+  /** Runs the waiters whose target is reached; all of them, when there is an error. @returns true when others still wait. */
   release(error?: unknown): boolean {
     const ready = this.#waiters.filter(
       (w) => error !== undefined || w.target.position.revision <= this.position.revision,
@@ -121,7 +121,7 @@ export class JournalCache {
     return load
   }
 
-  /** Installs rows read at `readAt`, brought forward by what was applied since the load began. */
+  /** Installs rows read at `readAt`, after the later entries of the load are replayed on them. */
   finishLoad(load: PendingLoad, readAt: JournalPosition, rows: readonly RowSet[]): void {
     this.loads.delete(load)
     const lost =
@@ -139,7 +139,7 @@ export class JournalCache {
   }
 }
 
-/** A probed tuple, brought forward. */
+/** The row of a single tuple after the later entries. */
 function replayed(
   key: RowKey & { kind: 'tuple' },
   row: SubjectRow | null,
@@ -155,12 +155,12 @@ function replayed(
   return at
 }
 
-/** Every revision has an entry, so the entries are whole if no revision is missing and the last is the target's own. */
+/** Are the entries complete? Every revision has one, so none may be missing, and the last must have the target's write id. */
 function continues(from: JournalPosition, to: JournalPosition, entries: readonly JournalEntry[]): boolean {
   if (entries.length > DELTA_ENTRIES_MAX) return false
   let at = from.revision
   let writeId = from.writeId
-  let known = from.revision === 0 // the journal began there, so there is no entry to compare with
+  let known = from.revision === 0 // revision 0 is the begin of a journal, and has no entry to compare with
   for (const entry of entries) {
     if (entry.change.kind === 'clear') return false
     if (entry.revision === from.revision) {

@@ -1,4 +1,4 @@
-/** Row sets of one journal, held in memory and moved forward by its changes: what a view shows of that journal. */
+/** Row sets of one journal, held in memory and updated by its changes: what a view shows of that journal. */
 import type { Change } from '../../../shared/domain/change.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { affectedKeys } from '../affected-keys.ts'
@@ -8,7 +8,7 @@ import { bytesOf, type Content, contentAfter, contentOf } from './row-content.ts
 import { namedName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
-/** One row set in its place. */
+/** One row set that JournalRows holds. */
 export class HeldRows implements Evictable {
   bytes = 0
   hot = false
@@ -36,14 +36,14 @@ export type GroupsAbove = {
   readonly untilMs: number | null
 }
 
-/** Rows of one log. An absent row is not known. */
+/** Row sets of one journal. A row set that is absent is not known, rather than empty. */
 export class JournalRows {
   readonly log: JournalId
   /** relation -> object -> subjects */
   readonly sets = new Map<string, Map<string, HeldRows>>()
   /** subject -> groups that name it */
   readonly groups = new Map<string, HeldRows>()
-  /** by `namedName` */
+  /** `namedName` of the key -> tuples that name it */
   readonly named = new Map<string, HeldRows>()
   readonly memberships = new Map<string, HeldRows>()
   readonly grants = new Map<string, HeldRows>()
@@ -52,13 +52,13 @@ export class JournalRows {
   roles: HeldRows | undefined
   /** Held by the token journal alone. */
   revocations: HeldRows | undefined
-  /** Raised with every change of the rows: what was derived from them elsewhere must be derived again. */
+  /** Raised by every change of the rows: what was derived from them elsewhere must then be derived again. */
   version = 0
-  /** Derived from `groups`; forgotten at every change, eviction or clearing that could touch it. */
+  /** Closures derived from `groups`; forgotten when a row set of `groups` changes, is evicted or is cleared. */
   readonly above = new Map<string, GroupsAbove>()
   readonly #budget: RowBudget | null
 
-  /** Without a budget it is kept as long as its owner keeps it. */
+  /** `budget` null: row sets are never evicted. */
   constructor(log: JournalId, budget: RowBudget | null) {
     this.log = log
     this.#budget = budget
@@ -83,7 +83,7 @@ export class JournalRows {
     return this.sets.get(relation)?.get(object)?.content as SubjectSet | undefined
   }
 
-  /** Keeps a row set that was read; one that is here already is as new and stays. */
+  /** Holds a row set that was read, unless one with its key is held, which is as new. */
   install(rows: RowSet): void {
     const { key } = rows
     if (key.kind === 'tuple') {
@@ -96,7 +96,7 @@ export class JournalRows {
     if (this.find(key) === undefined) this.#hold(key, contentOf(rows))
   }
 
-  /** Takes over a row set that was prepared elsewhere, unless there is one already. */
+  /** Takes over a row set of another JournalRows, unless one with its key is held. */
   adopt({ key, content }: HeldRows): void {
     if (this.find(key) === undefined) this.#hold(key, content)
   }
@@ -166,7 +166,7 @@ export class JournalRows {
     return held
   }
 
-  /** Drops one row set; what is derived from it goes with it. */
+  /** Drops one row set, and what was derived from it. */
   forget(key: RowKey): void {
     this.version++
     switch (key.kind) {
@@ -224,12 +224,12 @@ export class JournalRows {
     if (this.revocations !== undefined) yield this.revocations
   }
 
-  /** Brings what is held forward by one change; what is not held stays unknown. */
+  /** Applies one change to the row sets that are held. */
   apply(change: Change, atMs: number): void {
     for (const key of affectedKeys(this.log, change) ?? []) {
       if (key.kind === 'tuple') continue
       const held = this.find(key)
-      // A closure may have been derived before this row set was evicted.
+      // Even when the row set is not held: a closure may have been derived before it was evicted.
       if (key.kind === 'groups') this.above.clear()
       if (held === undefined) continue
       this.version++

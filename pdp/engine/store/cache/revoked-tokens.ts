@@ -1,7 +1,7 @@
 /** The token journal in memory. Revocations are forgotten once every token that they revoke has expired. */
 import { ISSUER_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS, type Revocation } from '../../../shared/domain/revocation.ts'
 
-/** Old revocations are removed each time their number has doubled. */
+/** From this number of revocations on, expired ones are removed each time the number has doubled. */
 const PRUNE_FROM = 1_000
 const ENTRY_BYTES = 120
 
@@ -32,7 +32,7 @@ export class RevokedTokens {
     return held !== undefined && issuedAtMs <= held.issuedUntilMs
   }
 
-  /** A client's tokens can be ended more than once, and rows come in no order: the last time counts. */
+  /** The latest revocation of a key counts: a client's tokens can be revoked more than once, and rows come in no order. */
   #note(revocation: Revocation): void {
     const { key, atMs } = revocation
     const before = this.#held.get(key)

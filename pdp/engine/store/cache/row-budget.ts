@@ -1,12 +1,12 @@
 /** Keeps the row sets in memory below a budget of bytes, evicting rows that were not read recently (SIEVE order). */
 
-/** An entry that can be evicted. The budget owns the links and `bytes`; the reader sets `hot`. */
+/** An entry that can be evicted. The budget sets `newer`, `older` and `bytes`; each read sets `hot`. */
 export interface Evictable {
   bytes: number
   hot: boolean
   newer: Evictable | null
   older: Evictable | null
-  /** Removes it from where it is held. */
+  /** Removes the entry from its holder. */
   evict(): void
 }
 
@@ -35,7 +35,7 @@ export class RowBudget {
     this.#shrink(row)
   }
 
-  /** The row grew or shrank in place. */
+  /** Notes the new size of an entry that changed. */
   resize(row: Evictable, bytes: number): void {
     this.bytes += bytes - row.bytes
     row.bytes = bytes
@@ -54,7 +54,7 @@ export class RowBudget {
     this.count--
   }
 
-  /** Never evicts the row in use, however large it is: otherwise an evaluation might never end. */
+  /** Evicts entries, but never `spared`, which is in use: otherwise an evaluation might never end. */
   #shrink(spared: Evictable): void {
     while (this.bytes > this.#bytesMax && this.count > 1) {
       let victim = this.#hand ?? this.#oldest

@@ -1,4 +1,4 @@
-/** The content of a row set in memory: made of what was read, weighed, and brought forward by changes. */
+/** The content of a row set in memory: how it is made from rows that were read, its size, and how a change updates it. */
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
 import type { Membership } from '../../../shared/domain/membership.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
@@ -20,7 +20,7 @@ export type Content =
 
 type KeyedContent = { readonly key: RowKey; readonly content: Content }
 
-/** Rows that were read, as they are held. */
+/** The content for rows that were read. */
 export function contentOf(rows: RowSet): Content {
   if ('subjects' in rows) return SubjectSet.of(rows.subjects, rows)
   if ('sets' in rows) return SubjectSet.of(rows.sets, { complete: rows.complete, usersetsComplete: rows.complete })
@@ -60,7 +60,7 @@ export function contentAfter(
       const { object, relation, ...row } = change.tuple
       if (key.kind === 'groups' || key.kind === 'named') {
         const subject = `${object}#${relation}`
-        // A tuple names a name whatever its condition; a condition puts nobody in a group here.
+        // `named` keeps tuples with a condition too; `groups` does not, since such a tuple puts nobody in a group here.
         const row = { subject, expiresAtMs: change.tuple.expiresAtMs }
         if (change.op === 'write' && (key.kind === 'named' || change.tuple.condition === undefined)) set.put(row)
         else set.remove(subject)

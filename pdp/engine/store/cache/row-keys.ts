@@ -1,11 +1,11 @@
-/** A row key as text, for maps. */
+/** Row keys as text, for use in maps. */
 import type { RowKey } from '../contract.ts'
 
-/** Unique among the keys of one journal. */
+/** The text of a `named` key, unique within one journal. */
 export const namedName = ({ name, where }: RowKey & { readonly kind: 'named' }): string =>
   where === null ? name : `${name} ${where.type} ${where.relation}`
 
-/** One text per key, unique: no part of a key can hold a space. */
+/** The text of a key, unique because no part of a key can hold a space. */
 export function rowKeyName(key: RowKey): string {
   switch (key.kind) {
     case 'set':
@@ -29,14 +29,14 @@ export function rowKeyName(key: RowKey): string {
   }
 }
 
-/** Loads of one question that bring a level each; those after them bring chains of any length. */
+/** The first loads of a question bring one level of sets each; later loads follow chains of sets (`RowKey.chain`). */
 const NEAR_LOADS_MAX = 2
 
-/** The keys that the load is asked for, the first of a question being 1. */
+/** The keys of a question's load number `load`, counted from 1. */
 export const keysOfLoad = (load: number, needed: readonly RowKey[]): readonly RowKey[] =>
   load <= NEAR_LOADS_MAX ? needed : needed.map((key) => (key.kind === 'set' ? { ...key, chain: true } : key))
 
-/** The set itself. */
+/** The key of the set alone, without its chain. */
 export function withoutChain(key: RowKey): RowKey {
   if (key.kind !== 'set' || key.chain === undefined) return key
   const { chain: _, ...set } = key

@@ -1,4 +1,4 @@
-/** A view over row sets in memory, which notes every row set that it was asked for and does not hold. */
+/** A view over row sets in memory. It notes every row set that a question asked for and that is not held. */
 
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
@@ -24,7 +24,7 @@ import { rowKeyName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
 const NO_GROUPS: Closure = { groups: new Set(), truncated: false }
-/** Closures of one journal that are kept at most; beyond it they are derived again. */
+/** How many closures of one journal are kept; when there are more, all are dropped and derived again when needed. */
 const ABOVE_MAX = 10_000
 
 export class RowsView implements View {
@@ -39,13 +39,13 @@ export class RowsView implements View {
   #lastRelation = ''
   #lastSet: SubjectSet | undefined
 
-  /** `nowMs`: the clock of the vector; a row counts as long as it is below the row's expiry. */
+  /** `nowMs`: the clock of the vector; a row counts while its expiry is later. */
   constructor(logs: (log: JournalId) => JournalRows, nowMs: number) {
     this.#logs = logs
     this.#nowMs = nowMs
   }
 
-  /** Starts another evaluation: nothing noted yet. */
+  /** Starts another evaluation, and forgets what the last one noted. */
   begin(nowMs: number): void {
     this.#nowMs = nowMs
     this.#needed = null
@@ -53,7 +53,7 @@ export class RowsView implements View {
     this.goOn()
   }
 
-  /** After others had their turn. */
+  /** To be called when a paused evaluation resumes: the remembered look-ups may be out of date. */
   goOn(): void {
     this.#lastRows = null
     this.#lastObject = null
@@ -90,7 +90,7 @@ export class RowsView implements View {
     return this.#lastRows
   }
 
-  /** Nearly every set is read twice in a row: for the subject, and for its usersets. */
+  /** The last set is remembered, since nearly every set is read twice in a row: for the subject, and for its usersets. */
   #set(log: JournalId, object: string, relation: string): SubjectSet | undefined {
     if (object === this.#lastObject && relation === this.#lastRelation && log === this.#lastJournal)
       return this.#lastSet
@@ -106,7 +106,7 @@ export class RowsView implements View {
     const set = this.#set(log, object, relation)
     if (set === undefined) {
       this.#need({ log, kind: 'set', object, relation })
-      this.#need({ log, kind: 'tuple', object, relation, subject }) // in case the set turns out to be too wide
+      this.#need({ log, kind: 'tuple', object, relation, subject }) // read too, in case the set is too wide to be loaded
       return UNKNOWN
     }
     if (set.has(subject)) return this.#live(set.expiryOf(subject)) ? TRUE : FALSE
@@ -223,7 +223,7 @@ export class RowsView implements View {
     return missing ? undefined : { groups, truncated }
   }
 
-  /** The group itself and every group above it: the same for all its members, so it is kept. */
+  /** The group itself and every group above it. It is kept, since it is the same for all members of the group. */
   #above(log: JournalId, group: string): GroupsAbove | undefined {
     const rows = this.#rows(log)
     const kept = rows.above.get(group)

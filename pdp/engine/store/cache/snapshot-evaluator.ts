@@ -1,4 +1,4 @@
-/** Evaluates over one snapshot of the store: rows are loaded as the evaluation finds that it needs them. */
+/** Evaluates questions over one snapshot of the store, and loads the rows that they turn out to need. */
 
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
@@ -9,7 +9,7 @@ import { type Fresh, journalsFor, type Question, type SnapshotEvaluator } from '
 import { keysOfLoad } from './row-keys.ts'
 import { RowsView } from './rows-view.ts'
 
-/** Loads of one evaluation at most; every load brings at least one level of what a relation leans on. */
+/** The most loads of one evaluation; every load brings at least one more level of the sets that a relation depends on. */
 const LOADS_MAX = 1_000
 
 /** Throws PdpError `store_unavailable`, `evaluation_limit`, and whatever the evaluation throws. */
@@ -17,7 +17,7 @@ export function evaluateAt<T>(store: Store, turns: EventLoopTurns, question: Que
   return turns.inSnapshot(question.organization, () => store.snapshot((at) => evaluatorOf(at, turns).ask(question)))
 }
 
-/** One moment for all that is asked, that of the snapshot: rows that one question has loaded serve the next. */
+/** Answers all questions at the snapshot's moment, so rows that one question has loaded serve the next. */
 export function evaluatorOf(at: Snapshot, turns: EventLoopTurns): SnapshotEvaluator {
   const held = new Map<JournalId, JournalRows>()
   const rowsOf = (log: JournalId): JournalRows => {
@@ -40,7 +40,7 @@ export function evaluatorOf(at: Snapshot, turns: EventLoopTurns): SnapshotEvalua
           return { value, vector: { clockMs, logs: vector.logs }, logs, validUntilMs }
         }
         const reading = await at.rows([ENVIRONMENT], keysOfLoad(load + 1, view.needed))
-        // The moment is the first statement's: a later clock would let rows expire between two halves of one answer.
+        // The clock is the first statement's: with a later one, a row could expire between two parts of one answer.
         clockMs ??= reading.vector.clockMs
         for (const rows of reading.rows) rowsOf(rows.key.log).install(rows)
       }

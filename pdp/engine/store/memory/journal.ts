@@ -1,4 +1,4 @@
-/** The memory store's content for one organization or the environment. */
+/** The memory store's content: the current state of each journal, and the writes that led to it. */
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
 import type { JournalId, JournalPosition } from '../../../shared/domain/journal.ts'
@@ -10,7 +10,7 @@ import type { JournalEntry } from '../contract.ts'
 import { GrantIndex } from './grant-index.ts'
 import { TupleIndex } from './tuple-index.ts'
 
-/** One journal's content; the environment uses the last three and `grants`. */
+/** The current state of one journal. `#environment` uses only `grants`, `organizations`, `manifests` and `roles`. */
 export type MemoryJournal = {
   readonly tuples: TupleIndex
   readonly memberships: Map<string, Membership>
@@ -31,15 +31,15 @@ export const emptyJournal = (): MemoryJournal => ({
   roles: new Map(),
 })
 
-/** Where a new journal stands. */
+/** The position of a new journal. */
 export const START: JournalPosition = { revision: 0, writeId: '0', entitlementVersion: 0, entitlementWriteId: '0' }
 
-/** One write as the journal keeps it, which is smaller than its entries. */
+/** One write as the memory store keeps it: what its entries have in common is stored once. */
 export type JournalWrite = WriteContext & {
   readonly revision: number
   readonly writeId: string
   readonly changes: readonly Change[]
-  /** Changes of the journal before this write. */
+  /** How many changes the journal had before this write. */
   readonly changesBefore: number
   readonly atMs: number
 }

@@ -1,13 +1,13 @@
-/** Keys that occur any number of times, each once in order: pages of them cost what is in the page. */
+/** A sorted set of keys that counts how often each was added. Reading a page costs the size of the page, not of the set. */
 import { compareNames } from '../../../shared/domain/names.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 
-/** Keys of one block at most; a block that is full becomes two. */
+/** The most keys of one block; a block with more is split in two. */
 const BLOCK_MAX = 512
 
 export class KeyOrder {
   readonly #counts = new Map<string, number>()
-  /** In order, as are the keys in each; none is empty but the only one. */
+  /** The keys in ascending order, cut into blocks. No block is empty, unless it is the only one. */
   readonly #blocks: string[][] = []
 
   constructor(keys: Iterable<string>) {
@@ -47,7 +47,7 @@ export class KeyOrder {
     }
   }
 
-  /** The last block that begins at the key or before it, or the first. */
+  /** The index of the block that holds the key, or would: the last whose first key is not greater, else 0. */
   #blockOf(key: string): number {
     let [low, high] = [0, this.#blocks.length - 1]
     while (low < high) {
@@ -59,7 +59,7 @@ export class KeyOrder {
   }
 }
 
-/** Where the key is, or would be. */
+/** The index of the first key that is not less than `key`: its place in the sorted list. */
 export function lowerBound(keys: readonly string[], key: string): number {
   let [low, high] = [0, keys.length]
   while (low < high) {

@@ -1,4 +1,4 @@
-/** The Store in memory: for embedding and for tests. It forgets everything when the process ends. */
+/** The Store in memory. */
 
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
 import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
@@ -41,7 +41,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   const vector = (logs: readonly JournalId[]) => ({ clockMs: clock(), logs: positionsIn(state, logs) })
   let environment = environmentIn(state)
   const names = new MemoryNames(state)
-  /** Serves one question after another until something is written, or until it has read the clock. */
+  /** The view of all questions, until something is written or an answer has depended on the clock. */
   let view: MemoryView | null = null
   const currentView = (): MemoryView => {
     if (view === null || view.hasReadClock) view = new MemoryView(state.logs, environment, clock)
@@ -97,7 +97,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   }
 }
 
-/** Writers wait while one is open. */
+/** Counts open snapshots: writers wait until none is open. */
 function createSnapshots() {
   let openCount = 0
   let waiting: (() => void)[] = []
@@ -176,7 +176,7 @@ function entriesIn(
   return found.slice(0, entriesMax).filter((e) => e.log !== last.log || e.revision !== last.revision)
 }
 
-/** From the object that the filter names or the page before ended with; what lies before it is not read. */
+/** A page of tuples. Reading begins at the object of the filter or of `after`; tuples of smaller objects are not read. */
 function tuplesOf(
   log: MemoryJournal | undefined,
   filter: { object?: string; relation?: string; subject?: string },

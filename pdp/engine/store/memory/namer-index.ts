@@ -1,4 +1,4 @@
-/** Finds the tuples that contain a name: the reverse of how relations are read. It is built on first use, because few stores need it. */
+/** Finds the tuples that have a name as their subject. It is built on first use, because few stores need it. */
 import { typeOf } from '../../../shared/domain/names.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 
@@ -6,7 +6,7 @@ type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
 export type Where = { readonly type: string; readonly relation: string }
 
 export class NamerIndex {
-  /** name -> relation and type -> objects */
+  /** subject -> relation and type of the object -> objects */
   readonly #names = new Map<string, Map<string, Set<string>>>()
 
   constructor(tuples: Iterable<Key>) {
@@ -29,7 +29,7 @@ export class NamerIndex {
     if (kinds?.size === 0) this.#names.delete(subject)
   }
 
-  /** `where` null: whatever the type and relation. */
+  /** The tuples whose subject is `name`. `where` null: of every type and relation. */
   *of(name: string, where: Where | null): Iterable<{ readonly object: string; readonly relation: string }> {
     for (const [kind, objects] of this.#names.get(name) ?? []) {
       if (where !== null && kind !== kindOf(where)) continue
@@ -39,5 +39,5 @@ export class NamerIndex {
   }
 }
 
-/** No name holds a space. */
+/** A key for relation and type, unique because neither holds a space. */
 const kindOf = ({ type, relation }: Where): string => `${relation} ${type}`

@@ -1,4 +1,4 @@
-/** Keys of a journal in memory, distinct and in order, page by page. */
+/** Names in a journal in memory, each once, in ascending order, page by page. */
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { compareNames } from '../../../shared/domain/names.ts'
 import type { NameSource } from '../../../shared/domain/tuple.ts'
@@ -6,20 +6,20 @@ import { type MemoryJournal, type MemoryState, START } from './journal.ts'
 import { lowerBound } from './key-order.ts'
 
 type Page = { readonly after: string | null; readonly countMax: number }
-/** Tuples keep the order of their names themselves, since they are more than all the rest. */
+/** The names that are sorted here. TupleIndex keeps the names of tuples in order itself, since they are many. */
 type Kind = 'members' | 'grantees' | 'organizations'
 type Sorted = { readonly revision: number; readonly keys: { [K in Kind]?: readonly string[] } }
 
 export class MemoryNames {
   readonly #state: MemoryState
-  /** Sorted once for each revision that pages are asked of. */
+  /** Sorted names of each journal, sorted again when a page is read at another revision. */
   readonly #sorted = new WeakMap<MemoryJournal, Sorted>()
 
   constructor(state: MemoryState) {
     this.#state = state
   }
 
-  /** As Snapshot.names. */
+  /** Implements `Snapshot.names`. */
   names(log: JournalId, source: NameSource, { after, countMax }: Page): readonly string[] {
     if (source.kind === 'members') {
       const page = { after: after?.slice('user:'.length) ?? null, countMax }

@@ -1,14 +1,14 @@
 /**
- * Names that are in use, as integers: even for plain objects, odd for usersets and wildcards, so that a number says which
- * it is. A number is used again when its name is gone.
+ * Gives each name in use an integer: even for plain objects, odd for usersets and wildcards. The integer of a name that is
+ * no longer in use goes to a later name.
  */
 import { isUserset, Userset } from '../../decide/usersets.ts'
 
 export const isUsersetNumber = (number: number): boolean => (number & 1) === 1
-/** The place of a number among those of its kind: what columns have rows for. */
+/** The row of a number in a Column. Plain objects and usersets have separate rows, each from 0 on. */
 export const rowOf = (number: number): number => number >> 1
 
-/** Things that are counted as long as they are used, in places that are filled again. */
+/** Items by row, with a count of their uses. The row of an item that is no longer used goes to a later item. */
 class Rows<T> {
   readonly items: (T | undefined)[] = []
   #uses = new Int32Array(64)
@@ -29,7 +29,7 @@ class Rows<T> {
     this.#uses[place] = (this.#uses[place] ?? 0) + 1
   }
 
-  /** @returns true when that was the last use; the place is then free. */
+  /** @returns true when that was the last use: the item is removed, and its row is free. */
   release(place: number): boolean {
     const left = (this.#uses[place] ?? 0) - 1
     this.#uses[place] = left
@@ -57,7 +57,7 @@ export class NumberedNames {
     return this.#objects.items[row] ?? ''
   }
 
-  /** Throws TypeError for a number that is not a userset's. */
+  /** The userset of a number. Throws TypeError when no userset has this number. */
   userset(number: number): Userset {
     const userset = this.#usersets.items[rowOf(number)]
     if (userset === undefined) throw new TypeError(`${number} is not the number of a userset`)

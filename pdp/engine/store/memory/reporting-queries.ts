@@ -28,11 +28,11 @@ export function reportingQueries(state: MemoryState): ReportingQueries {
   }
 }
 
-/** In key order, from `start` (inclusive) on. */
+/** Journals in ascending order, from `start` (inclusive) on. */
 const logsFrom = ({ logs }: MemoryState, start: string): readonly JournalId[] =>
   [...logs.keys()].filter((log) => log >= start).sort()
 
-/** All, or those to one subject. */
+/** Role grants of a journal in the order of their ids: all, or only those to `subject`. */
 function grantsOf({ logs }: MemoryState, log: JournalId, subject?: string): readonly JournaledGrant[] {
   const grants = logs.get(log)?.grants
   const found = subject === undefined ? grants?.values() : grants?.to(subject)

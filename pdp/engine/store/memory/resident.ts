@@ -1,4 +1,4 @@
-/** Questions to a store that holds everything in this process: answered at once, without rows to wait for. */
+/** Answers questions from a store that holds everything in this process: there are no rows to wait for. */
 
 import type { JournalId, Vector } from '../../../shared/domain/journal.ts'
 import { Paused } from '../../decide/slices.ts'
@@ -7,7 +7,7 @@ import { type Fresh, journalsFor, type SnapshotEvaluator } from '../cache/questi
 import type { Store } from '../contract.ts'
 import type { MemoryView } from './view.ts'
 
-/** A store that holds everything in this process: evaluations look at it directly. */
+/** A store that holds everything in this process, so that evaluations read it directly. */
 export interface ResidentStore extends Store {
   readonly currentView: () => MemoryView
   positions(logs: readonly JournalId[]): Vector
@@ -15,7 +15,7 @@ export interface ResidentStore extends Store {
 
 export const isResident = (store: Store): store is ResidentStore => 'currentView' in store
 
-/** Answers at once: what is in memory is all there is. What takes long is evaluated in a snapshot, for which writers wait. */
+/** Answers at once, since nothing has to be loaded. An evaluation that pauses holds a snapshot, and writers wait for its end. */
 export function residentEvaluator(store: ResidentStore, turns: EventLoopTurns): SnapshotEvaluator {
   return {
     currentView: store.currentView,
@@ -29,7 +29,7 @@ export function residentEvaluator(store: ResidentStore, turns: EventLoopTurns): 
       }
       const found = evaluate(view, slice)
       if (!(found instanceof Paused)) return fresh(found)
-      // The snapshot begins before anything else can happen, so that it is of the same moment.
+      // The snapshot begins before any other code can run, so it shows the state that the evaluation began with.
       return store.snapshot(async () => fresh(await turns.finish(found, slice)))
     },
   }

@@ -1,4 +1,4 @@
-/** Row sets out of a journal that is held whole, with the same additional sets that the statement of a database returns. */
+/** Reads row sets from journals in memory, with the same additional sets that the statement on PostgreSQL returns. */
 
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
 import { isUserset } from '../../decide/usersets.ts'
@@ -6,7 +6,7 @@ import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
 import { CHAIN_SETS_MAX, NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
 import { emptyJournal, type MemoryJournal } from './journal.ts'
 
-/** One row set for each key, with the rows that belong to it. */
+/** One row set for each key, and the sets that RowKey promises in addition. */
 export function readRowSets(logs: ReadonlyMap<string, MemoryJournal>, keys: readonly RowKey[]): readonly RowSet[] {
   const found = new Map<string, RowSet>()
   for (const key of keys) addRowSets(logs.get(key.log) ?? emptyJournal(), withoutChain(key), found)
@@ -22,7 +22,7 @@ export function readRowSets(logs: ReadonlyMap<string, MemoryJournal>, keys: read
 
 type SetKey = RowKey & { readonly kind: 'set' }
 
-/** Adds the sets that these sets lead to, the nearest first. */
+/** Adds the sets of the same relation that these sets name, and those that they name, the nearest first. */
 function addChains(
   logs: ReadonlyMap<string, MemoryJournal>,
   asked: readonly SetKey[],
@@ -109,7 +109,7 @@ function addRowSets(log: MemoryJournal, key: RowKey, found: Map<string, RowSet>)
   }
 }
 
-/** `group:x` of every group above the subject. */
+/** Every group above the subject, as `group:x`. */
 function groupsAbove(log: MemoryJournal, subject: string): ReadonlySet<string> {
   const groups = new Set<string>()
   const todo = [subject]

@@ -1,6 +1,6 @@
 /**
- * Tuples of one organization in memory. Names become integers, so that a tuple costs a few bytes in typed arrays and a
- * question a few look-ups, whatever the number of tuples.
+ * Tuples of one organization in memory. Names become integers, so that a tuple takes a few bytes in typed arrays, and a
+ * question takes a few look-ups however many tuples there are.
  */
 
 import { compareNames } from '../../../shared/domain/names.ts'
@@ -19,10 +19,10 @@ const NO_ROWS: readonly SubjectRow[] = []
 const NO_NAMES: readonly string[] = []
 const NO_USERSETS: readonly Userset[] = []
 
-/** One relation's tuples by object. */
+/** The tuples of one relation, by object. */
 type Relation = {
   readonly subjects: Column
-  /** Usersets and wildcards, where there are any: most sets have none or nothing else. */
+  /** The usersets and wildcards among `subjects` again, so that they are found without reading all subjects. */
   readonly usersets: Column
 }
 
@@ -32,9 +32,9 @@ export class TupleIndex {
   readonly #groups = new GroupIndex()
   readonly #conditional = new ConditionalTuples()
   readonly #expiries = new Expiries()
-  /** Made when the first page is asked for, and kept up from then on. */
+  /** Names in order, built when the first page is read, and updated by each later write. */
   #order: { readonly objects: KeyOrder; readonly subjects: KeyOrder } | null = null
-  /** Made when a relation is asked about that names very many, and kept up from then on. */
+  /** Built by the first call of `namedBy`, and updated by each later write. */
   #namers: NamerIndex | null = null
   #lastObject: string | null = null
   #lastObjectNumber: number | undefined
@@ -43,7 +43,7 @@ export class TupleIndex {
   #lastRelation: string | null = null
   #lastColumns: Relation | undefined
 
-  /** One question asks about one object, subject and relation several times over, in the same strings. */
+  /** The last look-up is remembered, since one question asks for the same object, subject and relation several times. */
   #objectNumber(text: string): number | undefined {
     if (text !== this.#lastObject) {
       this.#lastObject = text
@@ -74,18 +74,18 @@ export class TupleIndex {
     this.#lastRelation = null
   }
 
-  /** Undefined when there is no such tuple; null when it never expires. */
+  /** When the tuple expires; undefined when there is no such tuple, null when it never expires. */
   expiryOf({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): number | null | undefined {
     if (!this.has(object, relation, subject)) return undefined
     return this.#expiries.of({ object, relation, subject })
   }
 
-  /** True when any tuple expires: then the expiry of each tuple that a question reads is checked. */
+  /** True when any tuple expires: a question must then check the expiry of each tuple that it reads. */
   get expires(): boolean {
     return this.#expiries.count > 0
   }
 
-  /** True when a membership of a group expires: then closures depend on the time. */
+  /** True when any membership of a group expires: closures then depend on the time. */
   get groupsExpire(): boolean {
     return this.#expiries.membersCount > 0
   }
@@ -98,13 +98,13 @@ export class TupleIndex {
     return expiresAtMs === undefined ? undefined : { subject, expiresAtMs }
   }
 
-  /** Those with a condition. Everything else here but `find` and the lists of tuples and names is about those without. */
+  /** Tuples with a condition. Here only `find`, `namedBy`, `names` and `tuples…` include them. */
   get conditional(): ConditionalTuples {
     return this.#conditional
   }
 
   has(object: string, relation: string, subject: string): boolean {
-    // Neither look-up waits for the other, so that a processor waits for the memory of both at once.
+    // The two look-ups do not depend on each other, so that the processor can fetch the memory of both at once.
     const s = this.#subjectNumber(subject)
     const held = this.#held(this.#columns(relation)?.subjects, object)
     if (held === null || s === undefined) return false
@@ -121,7 +121,7 @@ export class TupleIndex {
     return this.#rowsOf(this.#columns(relation)?.subjects, object, relation)
   }
 
-  /** Plain objects among them, expired ones too. Null when there are more than `countMax` subjects of every kind. */
+  /** Subjects that are plain objects, expired ones too. Null when there are more than `countMax` subjects of any kind. */
   objects(object: string, relation: string, countMax: number): readonly string[] | null {
     const held = this.#held(this.#columns(relation)?.subjects, object)
     if (held === null) return NO_NAMES
@@ -133,7 +133,7 @@ export class TupleIndex {
     return valuesOf(held).flatMap((value) => (isUsersetNumber(value) ? [] : this.#names.text(value)))
   }
 
-  /** Those that are usersets or wildcards. */
+  /** Subjects that are usersets or wildcards. */
   usersetRows(object: string, relation: string): readonly SubjectRow[] {
     return this.#rowsOf(this.#columns(relation)?.usersets, object, relation)
   }
@@ -147,7 +147,7 @@ export class TupleIndex {
     })
   }
 
-  /** As usersetRows, expired ones too. Null when there are more than `countMax`. */
+  /** Subjects that are usersets or wildcards, expired ones too. Null when there are more than `countMax`. */
   usersets(object: string, relation: string, countMax: number): readonly Userset[] | null {
     const columns = this.#columns(relation)
     const held = this.#held(columns?.subjects, object)
@@ -175,7 +175,7 @@ export class TupleIndex {
     })
   }
 
-  /** Tuples that name the name, as `object#relation`; those with a condition and expired ones too. */
+  /** Tuples whose subject is `name`, as `object#relation`, with those that have a condition or have expired. */
   *namedBy(
     name: string,
     where: { readonly type: string; readonly relation: string } | null,
@@ -187,7 +187,7 @@ export class TupleIndex {
     }
   }
 
-  /** Is the subject in the group, expired tuples counted? Null when there are more than `countMax` groups above it. */
+  /** Is the subject in the group, if no tuple expired? Null when more than `countMax` groups are above it. */
   inGroup(subject: string, group: Userset, countMax: number): boolean | null {
     const s = this.#subjectNumber(subject)
     const number = group.number === 0 ? this.#names.find(group.text) : group.number
@@ -283,12 +283,12 @@ export class TupleIndex {
     return this.#order[kind].from(start)
   }
 
-  /** Tuples in key order whose objects are `start` or greater. */
+  /** Tuples in ascending order whose object is `start` or greater. */
   *tuplesFrom(start: string): Iterable<Tuple> {
     for (const object of this.names('objects', start)) yield* this.tuplesOf(object)
   }
 
-  /** In key order. */
+  /** Tuples of the object, in ascending order of relation and subject. */
   *tuplesOf(object: string): Iterable<Tuple> {
     const relations = new Set([...this.#relations.keys(), ...this.#conditional.relationsOf(object)])
     for (const relation of [...relations].sort(compareNames)) {

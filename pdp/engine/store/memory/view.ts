@@ -1,4 +1,4 @@
-/** The view of a store that holds everything in this process: nothing is ever unknown, and nothing is copied. */
+/** The view of a store that holds everything in this process: no row is ever missing, and none is copied. */
 
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
@@ -23,7 +23,7 @@ import type { MemoryJournal } from './journal.ts'
 const NONE: readonly never[] = []
 const NO_REVOCATIONS = new RevokedTokens([])
 
-/** The same lists as long as nothing in them changes, so that what is derived from them can be kept. */
+/** The environment's content. Each list is the same array until it changes, so that what is derived from it can be kept. */
 export type Environment = {
   readonly organizations: ReadonlyMap<string, Organization>
   readonly manifests: readonly StoredManifest[]
@@ -36,7 +36,7 @@ export class MemoryView implements View {
   readonly #logs: ReadonlyMap<string, MemoryJournal>
   readonly #environment: Environment
   readonly #clock: () => number
-  /** Read once something expires, which few things do; the same from then on. */
+  /** The time for all answers of this view, read from the clock at its first use; few questions use it. */
   #nowMs: number | null = null
   #lastJournal: JournalId | null = null
   #last: MemoryJournal | undefined
@@ -48,7 +48,7 @@ export class MemoryView implements View {
     this.#clock = clock
   }
 
-  /** Nearly every look is at the same journal as the one before. */
+  /** The last journal is remembered, since nearly every read is of the same journal as the one before. */
   #of(log: JournalId): MemoryJournal | undefined {
     if (log !== this.#lastJournal) {
       this.#lastJournal = log
@@ -175,7 +175,7 @@ export class MemoryView implements View {
     return this.#environment.manifests
   }
 
-  /** Tokens are the identity service's, and that needs a database. */
+  /** None: tokens are revoked by the identity service, which needs a database. */
   revocations(): RevokedTokens {
     return NO_REVOCATIONS
   }

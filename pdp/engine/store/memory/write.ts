@@ -1,4 +1,4 @@
-/** Writes to the memory store: checked first, applied whole, logged like a database's. */
+/** Writes to the memory store: checks preconditions, applies all changes or none, and records the write in the journal. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Change, Precondition, WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
@@ -19,18 +19,18 @@ type Write = {
   readonly nowMs: number
   readonly writeId: () => string
 }
-/** A map, or whatever else is kept by key. */
+/** A map, or an index with the same methods. */
 type Entries<V> = { get(key: string): V | undefined; set(key: string, value: V): unknown; delete(key: string): unknown }
-/** How to take a change back; null when it found what it asks for already there. */
+/** The function that takes a change back; null when the change altered nothing. */
 type Undo = (() => void) | null
 const NOTHING_TO_UNDO = (): void => undefined
 
-/** Changes that are kept of each journal; half of them go when there are more. */
+/** How many changes of each journal are kept; when there are more, the older half is dropped. */
 const CHANGES_KEPT_MAX = 10_000
-/** Levels of the organization tree, root included. */
+/** The most levels of the organization tree, its root included. */
 const ORGANIZATION_DEPTH_MAX = 25
 
-/** Throws PdpError as Store.write says; the state is then as it was. */
+/** Throws the PdpErrors of `Store.write`; the state is then as it was before the call. */
 export function applyToMemory(state: MemoryState, write: Write): AppliedWrite {
   const { log, changes } = write
   const position = state.positions.get(log)
@@ -82,7 +82,7 @@ function raise(
   return position
 }
 
-/** `changesCount`: of the journal since it began. */
+/** The writes to keep. `changesCount`: how many changes the journal has had since it began. */
 function kept(writes: JournalWrite[], changesCount: number): JournalWrite[] {
   const [first] = writes
   if (first === undefined || changesCount - first.changesBefore <= CHANGES_KEPT_MAX) return writes
@@ -132,7 +132,7 @@ function applyChange(
     case 'role_grant':
       return applyGrant(content, change)
     case 'entitlement':
-      // Equal or not: every write of an entitlement raises the organization's version.
+      // A write of an equal value counts as a change: every write of an entitlement raises the organization's version.
       return putIn(content.entitlements, change.key, change.entitlement) ?? (change.entitlement && NOTHING_TO_UNDO)
     case 'entitlements':
       return NOTHING_TO_UNDO

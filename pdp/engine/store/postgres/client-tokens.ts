@@ -4,14 +4,14 @@ import { TOKENS } from '../../../shared/domain/journal.ts'
 import type { Queries } from '../directory.ts'
 import { appendJournal } from './journal.ts'
 
-/** Also those that are under way: their requests were authenticated in an earlier epoch. */
+/** Ends all tokens of the client, also those about to be issued: their requests were authenticated in an earlier epoch. */
 export async function endTokensOf(tx: Queries, id: string, context: WriteContext): Promise<void> {
-  // First: a token that is stored before this lock is older than the entry of the journal, which revokes it for decisions.
+  // The epoch is raised first: a token that is stored before this lock is older than the journal entry, which then revokes it.
   await tx.query('update client set token_epoch = token_epoch + 1 where client_id = $1', [id])
   await appendJournal(tx, TOKENS, [{ kind: 'token', by: 'client', id }], context)
 }
 
-/** People's grants to the client, and requests for one that are pending: refresh tokens and codes that others may hold. */
+/** Ends people's grants to the client and requests for them that are pending, with the refresh tokens and codes of both. */
 export async function endGrantsOf(tx: Queries, id: string): Promise<void> {
   await tx.query(
     `delete from oidc_record where ctid = any(array(

@@ -1,10 +1,10 @@
-/** Which credentials a write of the directory changed, as events. The credentials themselves are never in them. */
+/** Events about the credentials that a write of the directory changed. No event holds a credential. */
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { type CredentialChange, credentialChanged, initiatorOf } from '../../../shared/domain/outbox/events.ts'
 import type { Client, StoredClient } from '../directory.ts'
 import type { OutboxEvent } from './outbox.ts'
 
-/** `after`: undefined when the write keeps what is stored. Null: nothing changed. */
+/** How a credential changed; null when it did not. `after` undefined: the write keeps what is stored. */
 export function credentialChange(before: string | null, after: string | null | undefined): CredentialChange | null {
   if (after === undefined || after === before) return null
   if (after === null) return 'delete'

@@ -1,4 +1,4 @@
-/** People and OAuth clients in PostgreSQL. Every write is logged in `#directory`, whose lock also serializes them. */
+/** People and OAuth clients in PostgreSQL. Every write adds an entry to `#directory`, and waits for others by its lock. */
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { DIRECTORY, TOKENS } from '../../../shared/domain/journal.ts'
@@ -40,7 +40,7 @@ const CLIENTS_WITHIN = `
     select ${CLIENT_COLUMNS} from client where organization_id = p.organization_id and client_id > $1 offset 0) c
   order by c.client_id limit $2`
 
-/** Errors are those of the contract. */
+/** Throws the errors that Directory names. */
 export function postgresDirectory(sql: Sql): Directory {
   return { exists: existence(sql), ...userPart(sql), ...clientPart(sql) }
 }
@@ -117,7 +117,7 @@ function clientPart(
     return new Map(rows.map((row) => [row.client_id, toStored(row)]))
   })
   return {
-    // A text that is not an id names no client, so it does not take part in the shared statement.
+    // A text that is not an id names no client, so it is not sent to the database.
     client: async (id) => (isId(id) ? stored(id) : null),
     putClient: (client, context, also) =>
       sql.transaction(async (tx) => {
@@ -199,7 +199,7 @@ async function putClient(tx: Queries, client: PutClient, context: WriteContext):
     `select ${CLIENT_COLUMNS}, secret_hash from client where client_id = $1`,
     [client.id],
   )
-  // Its tokens say what it was allowed to do. If it may do less now, or elsewhere, or for another app, they end.
+  // Tokens carry the scopes, organization and app of their issue. If the client loses a scope, or moves, they end.
   const endGrants = before !== undefined && client.endTokens === true
   if (endGrants || (before !== undefined && isReduced(toClient(before), client)))
     await endTokensOf(tx, client.id, context)
@@ -260,13 +260,13 @@ async function claimId(tx: Queries, id: string, kind: 'user' | 'client'): Promis
     if (row.kind !== kind) throw new PdpError('conflict', `the id ${id} belongs to a ${row.kind}`)
     return
   }
-  // Tuples and grants that name the deleted subject must not count for another. Those of a former client never name a user.
+  // Tuples and grants that name the deleted subject must not count for a new one. Those of a former client name no user.
   if (row.kind !== 'client' || kind !== 'user')
     throw new PdpError('conflict', `the id ${id} was deleted, and cannot be used again`)
   await tx.query('update principal set kind = $2, deleted_at = null where id = $1', [id, kind])
 }
 
-/** Undoes everything, the journal entry included, when `work` finds nothing to do. */
+/** Rolls the transaction back, its journal entry included, when `work` returns false: it found nothing to do. */
 async function whenAny(sql: Sql, work: (tx: Transaction) => Promise<boolean>): Promise<boolean> {
   const nothing = new Error('nothing to do')
   try {

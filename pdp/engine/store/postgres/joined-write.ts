@@ -1,4 +1,4 @@
-/** Writes relationships inside a transaction that the application has open, so that its rows and their grants commit together. */
+/** Writes relationships inside a transaction of the application, so that its own rows and the relationships commit together. */
 import { randomBytes } from 'node:crypto'
 import type { Change, Precondition, WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
@@ -26,7 +26,7 @@ type Row = {
 
 /**
  * `schema`: where our tables are, as `"name"`. The statement itself is in migrations/0011-write-in-transaction.sql.
- * A position of a transaction that has not committed is nowhere remembered.
+ * Positions that it returns are not remembered, since the transaction may be rolled back.
  */
 export function createJoinedWrite(sql: Queries, schema: string) {
   /** Clients whose database is known to be this one. */
@@ -76,15 +76,15 @@ function writtenOf(row: Row | undefined): Written {
   }
 }
 
-/** The id of the client's transaction; outside a transaction, of one that ends with this statement. */
+/** The id of the client's transaction. Outside a transaction it is that of this statement's own, which ends at once. */
 async function transactionOf(client: TransactionClient): Promise<string> {
   const [row] = await ask<{ xid: string }>(client, 'select pg_current_xact_id()::text as xid', [])
   return row?.xid ?? ''
 }
 
 /**
- * As transactionOf, for a client that is seen for the first time: a lock that its transaction takes is seen from the store's
- * own connection only if both are connected to one database.
+ * Does what transactionOf does, and checks that the client is connected to the store's database: only there does the store's own
+ * connection see a lock that the client's transaction takes.
  */
 async function recognize(client: TransactionClient, sql: Queries): Promise<string> {
   const key = randomBytes(8).readBigInt64BE()
@@ -106,7 +106,7 @@ async function recognize(client: TransactionClient, sql: Queries): Promise<strin
   )
 }
 
-/** Unnamed statements whose results are all text: the application's parsers and prepared statements stay out of it. */
+/** Sends an unnamed statement whose results are all text, so that the application's type parsers do not matter. */
 async function ask<R>(client: TransactionClient, text: string, values: readonly unknown[]): Promise<readonly R[]> {
   try {
     const { rows } = await client.query({ text, values: [...values], types: AS_TEXT })

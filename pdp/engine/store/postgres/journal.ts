@@ -1,4 +1,4 @@
-/** Raising a journal's revision and storing its entries: the first statement of every writing transaction. */
+/** Raises a journal's revision, which must be the first statement of every writing transaction, and stores its entries. */
 import { randomBytes } from 'node:crypto'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
@@ -9,10 +9,10 @@ type PositionRow = { revision: number; write_id: string; entitlement_version: nu
 /** A journal's position before and after a write raised it. */
 export type Raised = { readonly before: JournalPosition; readonly after: JournalPosition }
 
-/** A signed 64-bit integer as text; what makes a restored database distinguishable from its own future. */
+/** A signed 64-bit integer as text. It tells the writes of a restored database from those that it has lost. */
 const randomWriteId = (): string => randomBytes(8).readBigInt64BE().toString()
 
-// The row that `for update` returns is the newest committed one, also where the statement waited for another writer.
+// `for update` returns the newest committed row, also when the statement had to wait for another writer.
 const RAISE = `
   with before as (
     select revision, write_id, entitlement_version, entitlement_write_id from revision
@@ -27,8 +27,8 @@ const RAISE = `
   order by revision`
 
 /**
- * Locks the journal's revision row until the transaction ends, and raises it. Must come before any statement that reads what
- * the write depends on: only a later statement's snapshot is younger than the lock.
+ * Locks the journal's revision row until the transaction ends, and raises it. Call it before any statement that reads what
+ * the write depends on: only the snapshot of a later statement is taken after the lock.
  * Throws PdpError `organization_unknown` when the journal does not exist.
  */
 export async function raiseRevision(sql: Queries, log: JournalId, options: { entitlements: boolean }): Promise<Raised> {
@@ -47,13 +47,13 @@ const positionOf = (row: PositionRow): JournalPosition => ({
 
 type Entries = { log: JournalId; position: JournalPosition; changes: readonly Change[]; context: WriteContext }
 
-/** Stores the entries of a raised revision, in order. At least one: an empty revision would read as a gap. */
+/** Stores the entries of a raised revision, in order. There must be at least one: a revision without entries looks like a gap. */
 export async function storeEntries(sql: Queries, entries: Entries): Promise<void> {
   const { text, values } = entriesInsert(entries)
   await sql.query(text, values)
 }
 
-/** Its values are `$1` to `$6`. */
+/** The statement that stores the entries, with parameters `$1` to `$6`. */
 export function entriesInsert({ log, position, changes, context }: Entries): {
   readonly text: string
   readonly values: readonly unknown[]
@@ -74,7 +74,7 @@ const APPEND_TO_LOGS = `
   insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
   select organization_id, revision, 1, write_id, $3::jsonb, $4, $5 from raised`
 
-/** As appendJournal, the same change to each of these journals, which must be locked. */
+/** Does what appendJournal does, with one change, for each of these journals, which must be locked. */
 export async function appendToJournals(
   sql: Queries,
   logs: readonly JournalId[],
@@ -85,7 +85,7 @@ export async function appendToJournals(
   await sql.query(APPEND_TO_LOGS, [logs, logs.map(randomWriteId), JSON.stringify(change), actor, requestId])
 }
 
-/** Raises a journal and stores what is about to be done, for tables outside the Store. Call it first in the transaction. */
+/** Raises a journal and stores entries about a write to other tables, which follows. Call it first in the transaction. */
 export async function appendJournal(
   sql: Queries,
   log: JournalId,

@@ -1,4 +1,4 @@
-/** Brings a database's schema forward, once, whatever number of PDPs start at the same time. */
+/** Migrates a database's schema, once, even when several PDPs start at the same time. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from 'pg'
@@ -24,12 +24,12 @@ function readMigrations(): readonly Migration[] {
 /** A name that PostgreSQL accepts without quotes. */
 export const isSchemaName = (text: string): boolean => /^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(text)
 
-/** `schema`: where the tables are, quoted. */
+/** `schema`: the quoted name of the schema of the tables. */
 export type Migrated = { readonly applied: readonly string[]; readonly schema: string }
 
 /**
- * Applies every migration that the database lacks, each in a transaction of its own, under an advisory lock. `schema`: where
- * the tables are or shall be; the first of the `search_path` when undefined.
+ * Applies every migration that the database lacks, each in a transaction of its own, under an advisory lock. `schema`: of the
+ * tables, created if it does not exist; the first of the `search_path` when undefined.
  * Throws PdpError `conflict` when the database holds a migration that this version does not know, another text of one, or
  * tables of another application under our names.
  */
@@ -58,7 +58,7 @@ export async function migrate(client: Client, schema?: string): Promise<Migrated
   }
 }
 
-/** `create schema if not exists` would need the right to create one even where it exists. */
+/** Creates the schema if it does not exist. `create schema if not exists` would need the right to create one in any case. */
 async function enterSchema(client: Client, schema: string): Promise<void> {
   const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [schema])
   if (rows.length === 0) await client.query(`create schema "${schema}"`)

@@ -1,4 +1,4 @@
-/** Events that others wait for, written in the transaction of the change that they report. */
+/** Events for receivers, stored in the transaction of the change that they report. */
 import { randomUUID } from 'node:crypto'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import { ENVIRONMENT, type JournalId, type JournalPosition } from '../../../shared/domain/journal.ts'
@@ -8,21 +8,21 @@ import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
 import { clientOf, isDelegation } from '../../../shared/domain/subjects.ts'
 import type { Queries } from '../directory.ts'
 
-/** `organization`: whose event it is; null when it is the environment's. */
+/** `organization`: the organization that the event is about; null for the environment. */
 export type OutboxEvent = {
   readonly type: OutboxEventType
   readonly organization: string | null
   readonly data: JsonObject
   /**
-   * The organizations of which this person is an active member join `tenants` in the data: they may know of the event (trigger
-   * `know_tenants`). Who writes a membership of the person waits for the event's transaction, or it for them.
+   * A user. The organizations of which the user is an active member are added to `tenants` in the data, as they may get the event
+   * (trigger `know_tenants`). A transaction that writes a membership of the user waits for this one, or this one for it.
    */
   readonly tenantsOf?: string
 }
 
 /**
- * Stores events, which readers number (number-events.ts). Call it under the lock of the journal that they are about. `before`: an
- * insert that is made by the same statement, also when there are no events.
+ * Stores events, which readers number (number-events.ts). The journal that they are about must be locked. `before`: an insert that
+ * the same statement makes, also when there are no events.
  */
 export async function appendEvents(
   sql: Queries,
@@ -61,12 +61,12 @@ export function entitlementEvents(write: {
   const keys = write.changes.flatMap((c) => (c.kind === 'entitlement' ? [c.key] : []))
   const announced = write.changes.some((c) => c.kind === 'entitlements')
   if (keys.length === 0 && !announced) return []
-  // Null: an external source did not say which.
+  // Null: an external source announced a change without its keys.
   const data = { organization: write.log, keys: announced ? null : keys, version: write.position.entitlementVersion }
   return [{ type: 'entitlement.updated', organization: write.log, data }]
 }
 
-/** One event for each client that a person no longer lets act. One that expires ends without a write, and so without an event. */
+/** One event for each delegation to a client that a write deletes. A delegation that expires needs no write, so it has no event. */
 export const delegationEvents = ({ log, changes, context }: ClaimsWrite): readonly OutboxEvent[] =>
   changes.flatMap((change): readonly OutboxEvent[] => {
     if (change.kind !== 'tuple' || change.op !== 'delete' || !isDelegation(change.tuple)) return []
@@ -79,7 +79,7 @@ export const delegationEvents = ({ log, changes, context }: ClaimsWrite): readon
 type ClaimsWrite = { readonly log: JournalId; readonly changes: readonly Change[]; readonly context: WriteContext }
 type Granted = { readonly subject: string; readonly app: string | null; readonly role: string }
 
-/** One event for each person whose membership or roles a write changed, with what holds after it. */
+/** One event for each person whose membership or roles a write changed, with their new tier and roles. */
 export async function claimsEvents(sql: Queries, write: ClaimsWrite): Promise<readonly OutboxEvent[]> {
   const memberships = new Map(write.changes.flatMap((c) => (c.kind === 'membership' ? [[c.user, c.membership]] : [])))
   const apps = new Map<string, Set<string | null>>()
@@ -108,7 +108,7 @@ export async function claimsEvents(sql: Queries, write: ClaimsWrite): Promise<re
       data: {
         user,
         initiating_entity: initiatorOf(write.context.actor, user),
-        // The tier counts while the membership is active.
+        // A tier counts only while the membership is active.
         ...(membership === undefined ? {} : { org_role: membership?.status === 'active' ? membership.role : null }),
         ...(subjects.has(subject) ? { roles: granted, apps: [...(apps.get(subject) ?? [])] } : {}),
       },

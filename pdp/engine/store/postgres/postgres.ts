@@ -1,4 +1,4 @@
-/** PostgreSQL: connections, migrations, and the two views of it that the rest of the PDP sees (Store and Sql). */
+/** Opens PostgreSQL: its connections, its migrations, and the two interfaces that the rest of the PDP uses (Store and Sql). */
 import pg from 'pg'
 import { quote } from '../../../shared/domain/names.ts'
 import type { Store } from '../contract.ts'
@@ -16,7 +16,7 @@ import { isSchemaName, type Migrated, migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
 import { type Atomically, atomicallyOver } from './unit-of-work.ts'
 
-// Index probes must not depend on what the planner believes about a table's size; a commit is acknowledged when durable.
+// The planner must use indexes whatever it believes about a table's size. A commit is acknowledged once it is durable.
 const SESSION = [
   SESSION_MARK,
   'enable_seqscan=off',
@@ -24,17 +24,17 @@ const SESSION = [
   'synchronous_commit=on',
   'default_transaction_isolation=read\\ committed',
   'statement_timeout=4000',
-  // Longer than the next, so that a writer that waits for one that is cut off gets its turn.
+  // Longer than the next setting, so that a writer that waits for one whose process was cut off still gets the lock.
   'lock_timeout=4000',
-  // A writer that is cut off in the middle of a write blocks its journal no longer than that.
+  // The longest that a writer whose process was cut off in the middle of a transaction keeps its journal locked.
   'idle_in_transaction_session_timeout=3000',
-  // The server's own look at whether somebody is still there: what it sent, and whom it waits for, in seconds.
+  // How the server notices that a client is gone: milliseconds until what it sent must be acknowledged, then keepalive probes.
   'tcp_user_timeout=5000',
   'tcp_keepalives_idle=5',
   'tcp_keepalives_interval=2',
   'tcp_keepalives_count=3',
 ]
-/** By type. An application that embeds the PDP may have replaced the driver's own, which are of the whole process. */
+/** Parsers by type. The driver's own belong to the whole process, and an embedding application may have replaced them. */
 const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
   [16, (text) => text === 't'], // boolean
   [20, Number], // bigint: revisions and versions stay far below 2^53; write ids are read as text
@@ -44,13 +44,13 @@ const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, 
   [114, (text) => JSON.parse(text)], // json, jsonb
   [3802, (text) => JSON.parse(text)],
 ])
-/** How long a call waits for a connection, whether a new one or one that is in use. */
+/** How long a call waits for a connection, while a new one is made or all are in use. */
 const CONNECT_TIMEOUT_MS = 1_000
 const MIGRATION_CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_AFTER_MS = 5_000
 /**
- * For the earlier writes of the same journals, and how many may wait. They would wait for each other at the database, each with a
- * connection, and one after the other if this process is cut off.
+ * How long a write waits in this process for earlier writes of the same journals, and how many may wait. Otherwise they would wait
+ * at the database, each with a connection.
  */
 const WRITE_WAIT_MS = 4_000
 const WRITES_WAITING_MAX = 256
@@ -69,11 +69,11 @@ export type PostgresOptions = {
   readonly schema?: string
   /** The most connections for reads; transactions may use as many again. Default 10. */
   readonly poolCountMax?: number
-  /** How long an answer may take before the database counts as unreachable. Default: a second for decisions, 5 s for a write. */
+  /** How long an answer may take before the database counts as unreachable. Default: 1 s for decisions, 5 s for a write. */
   readonly timeLimits?: TimeLimits
   /**
-   * `synchronous`: no commit of the primary is acknowledged before a standby has it, whatever happens (`synchronous_mode_strict` of
-   * Patroni). Then no answer is older than a write that any process was told of, even while a former primary goes on.
+   * `synchronous`: the primary never acknowledges a commit before a standby has it (`synchronous_mode_strict` of Patroni). Then every
+   * answer reflects all acknowledged writes, even while a former primary still runs.
    */
   readonly replication?: 'synchronous'
 }
@@ -147,7 +147,7 @@ export async function postgresStore(options: PostgresOptions): Promise<Store> {
 }
 
 function openPool(options: PostgresOptions, hosts: Hosts): pg.Pool {
-  // The pool makes a client for each connection, and each may be to another host.
+  // The pool makes one client for each connection, and each may connect to another host.
   function Client(): pg.Client {
     return new pg.Client(clientConfig(options, hosts.url()))
   }
@@ -156,7 +156,7 @@ function openPool(options: PostgresOptions, hosts: Hosts): pg.Pool {
     ...{ max: options.poolCountMax ?? 10, connectionTimeoutMillis },
     Client: Client as unknown as typeof pg.Client,
   })
-  // An idle connection that breaks is replaced by the pool; the query that needs it reports its own error.
+  // The pool replaces an idle connection that breaks; a query on a broken connection reports its own error.
   pool.on('error', () => {})
   return pool
 }
@@ -174,7 +174,7 @@ function clientConfig(options: PostgresOptions, of: string): pg.ClientConfig {
   }
 }
 
-/** All hosts: the preferred one may be a primary that another one has overtaken. */
+/** Connects to every host, since the preferred one may be a primary that another has overtaken. */
 async function probe(
   configOf: (url: string) => pg.ClientConfig,
   greeting: Greeting & { readonly hosts: Hosts },
@@ -194,7 +194,7 @@ async function probe(
   if (found === null) events.forEach(fence.report)
 }
 
-/** `options` of a URL would take the place of ours: it comes before them. */
+/** Joins the `options` of the URL with ours, which they would otherwise replace. */
 function placeOf(
   connectionString: string,
   session: readonly string[],

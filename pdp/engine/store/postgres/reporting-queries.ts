@@ -13,7 +13,7 @@ const ROLE_SETS = `
     select array_agg(distinct jsonb_build_object('app', app, 'role', role)) as roles from role_grant
     where subject = h.subject offset 0) held`
 
-// 'user', 'user:*' or 'group#member' of a subject, whose id may hold colons but no '#'.
+// The shape of a subject: 'user', 'user:*' or 'group#member'. Its id may hold colons but no '#'.
 const SHAPES = `
   select type, relation, shape as subject, condition, count(*) as "tuplesCount",
     (array_agg(json_build_object('organization', organization_id, 'object', object, 'subject', subject)))[1] as example
@@ -25,7 +25,7 @@ const SHAPES = `
     from stored_relationship where split_part(object, ':', 1) = any($1)) tuple
   group by type, relation, shape, condition order by type, relation, shape, condition nulls first`
 
-/** One select for each app: an index holds the grants of each in the order of the page, which those of several together have not. */
+/** One select for each app, since the index has the grants of one app in the order of the page, but not those of several. */
 function grantsStatement(
   { log, id, apps, role, subject }: GrantFilter,
   { after, countMax }: Parameters<ReportingQueries['roleGrants']>[1],

@@ -1,19 +1,19 @@
-/** How long the journal is kept: what is older goes in small pieces, and the newest revision of a journal stays. */
+/** Removes journal entries that are older than they have to be kept, in small pieces. The newest revision of a journal stays. */
 import { TOKENS } from '../../../shared/domain/journal.ts'
 import { ISSUER_REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
 import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import type { Queries, Sql } from '../directory.ts'
 
-/** No token is alive that older ones would kill, and they are listed nowhere. */
+/** How long revocations are kept. Tokens that older ones revoked have expired, and nothing lists old revocations. */
 const TOKENS_KEPT_MS = ISSUER_REVOCATION_KEPT_MS
-/** Logs that one piece looks at, and the oldest revisions of each: it takes some milliseconds. */
+/** How many journals one piece reads, and how many of the oldest revisions of each: this takes some milliseconds. */
 const LOGS_MAX = 20
 const REVISIONS_MAX = 1_000
-/** Pieces of one call at most; the next goes on where it ended. */
+/** The most pieces of one call; the next call goes on where it ended. */
 const PIECES_MAX = 100
 
-// Revisions go whole and from the first on: a cache that stands before a gap empties itself, but half a revision would look
-// like all of it. The last one that was read stays for the next piece, and so does the newest of all.
+// Whole revisions are removed, the oldest first: a cache that stands before a gap empties itself, but could not tell a part of a
+// revision from all of it. The last revision that was read stays for the next piece, and so does the newest of all.
 const TRIM = `
   with page as (select organization_id from revision where organization_id > $1 order by organization_id limit ${LOGS_MAX}),
   kept as (
@@ -29,8 +29,8 @@ const TRIM = `
   select (select max(organization_id) from page) as last, (select count(*)::int from gone) as gone`
 
 /**
- * Every call takes some pieces and returns how many entries went; one caller at a time works, and another does nothing.
- * `keptMs` null: for ever. It throws as `Sql` does.
+ * Each call removes some pieces and returns how many entries it removed; while one caller works, others do nothing. `keptMs` null:
+ * only entries of `#tokens` are removed. A call throws what `Sql` throws.
  */
 export function createRetention(deps: {
   readonly sql: Pick<Sql, 'transaction'>

@@ -1,4 +1,4 @@
-/** Groups the result of the statement of row sets by key: the keys that were asked for, and those that the statement added. */
+/** Makes row sets from the rows of one statement: a set for each key asked, and for each that the statement added. */
 
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
@@ -10,10 +10,10 @@ import type { OrganizationRole, RoleGrant } from '../../../shared/domain/role.ts
 import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
 import { NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX, type SubjectRow } from '../contract.ts'
 
-/** branch, journal, then a, b, c, d and milliseconds, whose meaning the branch gives. Null only where the branch allows it. */
+/** The branch (rows.ts), the journal, then a, b, c, d and milliseconds, which mean what the branch says. */
 export type Row = readonly [string, JournalId, string, string, string, string, number | null]
 
-/** One row set for each key asked, empty when nothing was found, and what came along. */
+/** One row set for each key asked, empty when nothing was found, and the sets that the statement added. */
 export function rowSetsOf(keys: readonly RowKey[], rows: readonly Row[]): readonly RowSet[] {
   const found = new RowCollector()
   for (const key of keys) found.expect(key)
@@ -48,7 +48,7 @@ class RowCollector {
         break
       }
       case 'wide': {
-        // The set's own rows were cut off: they are dropped, whichever came first.
+        // The set is too wide: its plain rows, of which only some were read, are dropped in favour of its usersets.
         const set = this.#at({ log, kind: 'set', object: a, relation: b })
         if (set.complete) {
           set.complete = false
@@ -70,10 +70,10 @@ class RowCollector {
       }
       case 'groups':
         this.#at({ log, kind: 'groups', subject: a }).rows.push({ subject: `${b}#member`, expiresAtMs })
-        this.#at({ log, kind: 'groups', subject: `${b}#member` }) // every reached group was expanded: empty means none
+        this.#at({ log, kind: 'groups', subject: `${b}#member` }) // every group was read: without rows it is in no other
         break
       case 'grants': {
-        // A group's grants come twice when they were asked for, and came along with those of one of its members.
+        // A group's grants are read twice when they were asked for, and were added for one of its members.
         const grants = this.#at({ log, kind: 'grants', subject: a }).rows as RoleGrant[]
         if (!grants.some((grant) => grant.id === b)) grants.push({ id: b, app: c, role: d, subject: a })
         break
@@ -107,7 +107,7 @@ class RowCollector {
     return [...this.#sets.values()].map(rowSetOf)
   }
 
-  /** Where grants were asked, those of every group above the subject were read too: none found means none. */
+  /** Adds an empty set for each group above a subject whose grants were asked: if it had grants, they were read. */
   #completeGrants(): void {
     const sets = [...this.#sets.values()]
     for (const { key } of sets) {
@@ -129,7 +129,7 @@ class RowCollector {
   }
 }
 
-/** `condition`: its name and context as JSON, or null. */
+/** `condition`: its name and context as a JSON array, or null. */
 function subjectRow(subject: string, expiresAtMs: number | null, condition: string | null): SubjectRow {
   if (condition === null) return { subject, expiresAtMs }
   const [name, context] = JSON.parse(condition) as [string, JsonObject]

@@ -1,4 +1,4 @@
-/** The statement that reads row sets and positions in one snapshot: one index probe per asked item, whatever the sizes. */
+/** The statement that reads row sets and positions in one snapshot, with one index probe for each key, however large tables are. */
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import { ISSUER_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS } from '../../../shared/domain/revocation.ts'
 import { CHAIN_SETS_MAX, NAMED_BY_MAX, type Reading, type RowKey, SET_ROWS_MAX } from '../contract.ts'
@@ -23,7 +23,7 @@ const CONDITION = 'case when condition is not null then json_build_array(conditi
 
 const USERSET = `(strpos(subject, '#') > 0 or right(subject, 2) = ':*')`
 
-/** The subjects of each of the sets that `asked` selects: as many as are held, or the usersets of those that have more. */
+/** The subjects of each set that `asked` selects; of a set with more than SET_ROWS_MAX, only the usersets. */
 const SETS_WITH = (asked: string): string => `
   asked(o, object, relation) as (${asked}),
   narrow(o, object, relation, subject, condition, expires_at) as materialized (select q.o, q.object, q.relation, r.* from asked q, lateral (
@@ -38,14 +38,14 @@ const SETS_SELECT = `
     and ${USERSET} limit ${SET_ROWS_MAX + 1} offset 0) r
   union all select 'wide', o, object, relation, null, null, null from wide`
 
-/** Columns: branch, journal, then four texts and an expiry (milliseconds) whose meaning the branch gives. */
+/** One branch of the statement for each kind of key. Its columns: `Row` in row-sets.ts. */
 const BRANCHES = {
   set: {
     values: ['text[]', 'text[]', 'text[]'],
     with: ([o, object, relation]: string[]) => SETS_WITH(`select * from unnest(${o}, ${object}, ${relation})`),
     select: () => SETS_SELECT,
   },
-  // The limit ends the recursion: its rows are made as they are read.
+  // The limit also ends the recursion, because PostgreSQL makes its rows only as they are read.
   chain: {
     values: ['text[]', 'text[]', 'text[]'],
     with: ([o, object, relation]: string[]) => `
@@ -71,7 +71,7 @@ const BRANCHES = {
   named: {
     values: ['text[]', 'text[]', 'text[]', 'text[]'],
     with: () => '',
-    // Type and relation are '' where all are asked for, which no name is.
+    // Type and relation are '' when all are asked for; no type or relation has an empty name.
     select: ([o, name, type, relation]: string[]) => `
       select 'named', q.o, q.name, q.type, q.relation, r.set, ${MILLISECONDS('r.expires_at')}
       from unnest(${o}, ${name}, ${type}, ${relation}) q(o, name, type, relation), lateral (
@@ -126,7 +126,7 @@ const BRANCHES = {
   revocations: {
     values: [],
     with: () => '',
-    // Tokens of other issuers may live longer than ours, so what revokes them is kept longer, and has an index of its own.
+    // Tokens of other issuers may live longer than ours, so their revocations are kept longer, with an index of their own.
     select: () => `
       select 'revocations', '${TOKENS}', change ->> 'by', change ->> 'id', change ->> 'issuedUntilMs', null, ${MILLISECONDS('written_at')} from change_log
       where organization_id = '${TOKENS}' and written_at > statement_timestamp() - interval '${REVOCATION_KEPT_MS} milliseconds'
@@ -160,7 +160,7 @@ export async function readRows(
   })
 }
 
-/** `vector`: the values of `VECTOR_LINES`. Only the branches that are asked for: each adds to the time it takes to start. */
+/** `vector`: the parameters of `VECTOR_LINES`. Has only the branches that the keys need, since each makes it slower to start. */
 export function rowsStatement(vector: VectorQuestion['values'], keys: readonly RowKey[]): Statement {
   const asked = new Map<Kind, RowKey[]>()
   const setKind = keys.some((key) => key.kind === 'set' && key.chain === true) ? 'chain' : 'set'
@@ -185,7 +185,7 @@ export function rowsStatement(vector: VectorQuestion['values'], keys: readonly R
     selects.push(branch.select(names))
   }
   const text = `${withs.length > 0 ? `with recursive ${withs.join(', ')}` : ''} ${selects.join(' union all ')}`
-  // PostgreSQL keeps 63 bytes of a name.
+  // Kinds are shortened, since PostgreSQL cuts the name of a statement after 63 bytes.
   const kinds = KINDS.filter((kind) => asked.has(kind)).map((kind) => kind.slice(0, 3))
   return { name: `rows ${kinds.join(' ')}`, text, values }
 }

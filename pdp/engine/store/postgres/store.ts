@@ -33,7 +33,7 @@ const ENTITLEMENTS = `
   left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
   where r.organization_id = $1`
 
-/** Rolls the transaction back when a write turned out to change nothing: the journal then keeps its position. */
+/** Thrown to roll a write back that changes nothing, so that the journal keeps its position. */
 class NothingChanged extends Error {
   readonly position: JournalPosition
   constructor(position: JournalPosition) {
@@ -49,8 +49,8 @@ type StoreOptions = {
 }
 
 /**
- * `turns`: of the journals. `schema`: where the tables are, quoted, for sessions of the application; without it, nothing is
- * written in those.
+ * `turns`: the queue of this process's writers for each journal. `schema`: the quoted schema of the tables, for `writeWithin`, which
+ * is absent without it.
  */
 export function storeOver(database: Database, turns: JournalTurns, { close, report, schema }: StoreOptions): Store {
   const positions = new KnownPositions((log, revision, known) => report({ kind: 'history', log, revision, known }))
@@ -100,7 +100,7 @@ async function write(
 ): Promise<AppliedWrite> {
   const { log, changes, sinceMs, context, preconditions = [], keepsSuspension = false } = request
   assertChanges(log, changes)
-  // With an organization goes all that it holds, which may be millions of tuples.
+  // Deleting an organization deletes all its rows, which may be millions of tuples.
   const deletes = changes.some((change) => change.kind === 'organization' && change.organization === null)
   const within = deletes ? database.lengthy : database.within
   try {
@@ -148,7 +148,7 @@ async function readEntries(
   )
   const last = entries[entriesMax]
   if (last === undefined) return entries
-  // The limit may have cut the last revision in half, and half an atomic write must never be seen.
+  // The limit may have cut off a part of the last revision; a part of an atomic write must never be seen.
   return entries.filter((e) => e.log !== last.log || e.revision !== last.revision)
 }
 

@@ -1,4 +1,4 @@
-/** Tuples in PostgreSQL: written, listed, and the names that they hold. Those with a condition are in a table of their own. */
+/** Writes and lists tuples in PostgreSQL, and the names in them. Tuples with a condition are in a table of their own. */
 import type { Change } from '../../../shared/domain/change.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
@@ -40,7 +40,7 @@ const WRITE_CONDITIONAL = `
     returning object, relation, subject)
   select ${TUPLE} from taken union all select ${TUPLE} from written`
 
-/** Each statement takes what the other table has of the same tuples, since a tuple is in one of them only. */
+/** Writes and deletes tuples. A tuple is in one of two tables, so each statement also removes it from the other one. */
 export async function applyTuples(
   sql: Queries,
   log: JournalId,
@@ -66,7 +66,7 @@ export async function applyTuples(
   return changes.filter(({ tuple }) => took.has(`${tuple.object} ${tuple.relation} ${tuple.subject}`))
 }
 
-/** As Store.tuples. */
+/** Implements `Store.tuples`. */
 export async function readTuples(
   database: Queries,
   request: {
@@ -98,7 +98,7 @@ export async function readTuples(
   )
 }
 
-/** Goes from one name straight to the next greater one; the rows between, which repeat the name, are never read. */
+/** A statement that reads each name once: it goes from a name to the next greater one by index, past all rows that repeat it. */
 const skipping = (table: string, column: string): string => `
   with recursive found(name) as (
     (select ${column} from ${table} where organization_id = $1 and ${column} > $2 and ${column} < $3 order by ${column} limit 1)
@@ -107,7 +107,7 @@ const skipping = (table: string, column: string): string => `
       select ${column} from ${table} where organization_id = $1 and ${column} > f.name and ${column} < $3 order by ${column} limit 1) r)
   select name from found limit $4`
 
-/** For tests of the plans. */
+/** The statements for names; exported so that tests can check their query plans. */
 export const NAMES = {
   objects: skipping('stored_relationship', 'object'),
   subjects: skipping('stored_relationship', 'subject'),

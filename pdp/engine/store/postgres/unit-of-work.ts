@@ -1,4 +1,4 @@
-/** A unit of work: what a write depends on is read again under the lock of the journals that it changes, in one transaction. */
+/** Runs a transaction that locks journals first, so that what it reads stays true until its writes commit. */
 import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { Store } from '../contract.ts'
 import type { Queries, Sql, Transaction } from '../directory.ts'
@@ -7,29 +7,29 @@ import type { ServerEvent } from './connection/fence.ts'
 import { type JournalTurns, NO_JOURNAL_TURNS } from './connection/journal-turns.ts'
 import { storeOver } from './store.ts'
 
-/** Reads and writes of one transaction; each read sees what had been committed when it was sent. */
+/** Reads and writes of one transaction. Each read sees what was committed when it was sent. */
 export type Unit = { readonly sql: Sql; readonly store: Store }
-/** `lengthy`: it looks at or deletes whole tables. */
+/** `lengthy`: the transaction reads or deletes whole tables. */
 export type Locks = { readonly logs: readonly JournalId[]; readonly lengthy?: boolean }
 /**
- * Locks the journals until the end, then works. Everything is undone when `work` throws. `work` runs again when PostgreSQL undid it
- * for others: what it does outside the transaction belongs behind it.
+ * Locks the journals until the transaction ends, and runs `work`. It is rolled back when `work` throws. `work` runs again when
+ * PostgreSQL undid it because of a deadlock, so it must do nothing outside the transaction.
  */
 export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => Promise<T>
 
-/** Several journals are locked in this order, then organizations by id: so transactions cannot deadlock. */
+/** The journals that are locked first, in this order; organizations follow by id. One order for all prevents deadlocks. */
 const FIRST: readonly JournalId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 
-/** Rows are locked after they are sorted, one by one. */
+/** Locks the rows one by one, in the order of the parameter. */
 const LOCK = `
   select 1 from unnest($1::text[]) with ordinality q(log, place) join revision r on r.organization_id = q.log
   order by q.place for update of r`
-// Reads the journals that exist now: a statement does not see a journal that was made while it waited for another one.
+// Counts the journals that exist now: LOCK does not see a journal that was created while it waited for another one.
 const PRESENT = 'select 1 from revision where organization_id = any($1)'
-/** Locked now, it would not be in order. The transaction begins again, as after every such failure (connection.ts). */
+/** A journal that is locked late would break the order, so the transaction fails, and begins again (connection.ts). */
 const APPEARED = `do $$ begin raise exception 'a log appeared' using errcode = 'serialization_failure'; end $$`
 
-/** `turns`: of the journals, which every writer of this process waits for before it takes a connection. */
+/** `turns`: the queue of this process's writers for each journal; a writer waits there before it takes a connection. */
 export function atomicallyOver(
   database: Database,
   turns: JournalTurns,
@@ -47,7 +47,7 @@ export function atomicallyOver(
   }
 }
 
-/** Waits for the other writers of these journals, in order. What is read afterwards holds what they wrote, and stays until the end. */
+/** Locks these journals, in order. Later reads see what earlier writers wrote, and nobody else writes until the transaction ends. */
 export async function lockJournals(sql: Queries, logs: readonly JournalId[]): Promise<void> {
   const ordered = inLockOrder(logs)
   const locked = await sql.query(LOCK, [ordered])
@@ -62,7 +62,7 @@ function inLockOrder(logs: readonly JournalId[]): readonly JournalId[] {
   return [...FIRST.filter((log) => named.has(log)), ...organizations]
 }
 
-/** One connection does one thing at a time; a transaction within the transaction is a savepoint. */
+/** A Database over one connection, which runs one statement at a time. A transaction within the transaction is a savepoint. */
 function databaseWithin(connection: Connection & Transaction): Database {
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
@@ -74,7 +74,7 @@ function databaseWithin(connection: Connection & Transaction): Database {
   const prepared: Connection['prepared'] = (name, text, values, read) =>
     inTurn(() => connection.prepared(name, text, values, read))
   let savepoints = 0
-  /** The last savepoint that ended well: it is released when the next begins, and the last of all by the commit. */
+  /** The last savepoint that succeeded. It is released when the next begins, which saves a statement. */
   let ended: string | null = null
   const within: Database['within'] = async (_begin, work) => {
     const name = `nested_${++savepoints}`
@@ -87,7 +87,7 @@ function databaseWithin(connection: Connection & Transaction): Database {
       return result
     } catch (err) {
       await query(`rollback to savepoint ${name}`)
-      // One within this one is gone with it.
+      // The rollback also removed every savepoint made after this one.
       ended = null
       throw err
     }

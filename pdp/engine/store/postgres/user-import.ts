@@ -1,4 +1,4 @@
-/** Many new people in one transaction: all, or what is wrong with which of them. */
+/** Creates many users in one transaction: all, or none and the list of what is wrong. */
 import type { Change } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { EXTERNAL } from '../../../shared/domain/names.ts'
@@ -14,7 +14,7 @@ export async function importUsers(
   { context, dryRun }: Options,
 ): Promise<readonly Issue[]> {
   if (users.length === 0) return []
-  // The lock of the journal: others that take an id or an address wait.
+  // The journal's lock makes other transactions wait that would take an id or an address.
   await tx.query('select 1 from revision where organization_id = $1 for update', [DIRECTORY])
   const issues = [...reservedIds(users), ...(await takenIds(tx, users)), ...(await takenAddresses(tx, users))]
   if (issues.length > 0) return issues.sort((a, b) => a.index - b.index)
@@ -66,7 +66,7 @@ async function takenAddresses(tx: Queries, users: readonly ImportedUser[]): Prom
 async function insert(tx: Queries, users: readonly ImportedUser[], context: Options['context']): Promise<void> {
   const changes = users.map(({ id }): Change => ({ kind: 'user', id, op: 'write' }))
   await appendJournal(tx, DIRECTORY, changes, context)
-  // All ids that conflict are ids of clients that were deleted.
+  // takenIds has refused all other ids in use, so an id that conflicts is that of a deleted client.
   await tx.query(
     `insert into principal (id, kind) select id, 'user' from unnest($1::text[]) as u(id)
      on conflict (id) do update set kind = 'user', deleted_at = null`,

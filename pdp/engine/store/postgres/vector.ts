@@ -5,18 +5,19 @@ import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/
 import { readTimeline, TIMELINE } from './connection/checkout.ts'
 import type { Connection } from './connection/database.ts'
 
-/** Positions that are remembered at most, before all are forgotten. */
+/** How many positions are remembered; when there are more, all are forgotten. */
 const KNOWN_MAX = 10_000
 
 /**
- * A parameter that the planner cannot look into. What it would estimate from the values makes it plan a prepared statement
- * again for every execution, which takes twice as long as executing it.
+ * A parameter whose values the planner does not see. If it saw them, it would plan a prepared statement again for every execution,
+ * which takes twice as long as the execution.
  */
 export const given = (parameter: number, type: string): string => `(select $${parameter}::${type})`
 
 /**
- * Lines of text: the clock and the server's timeline, after a space; then every journal that does not stand as known, by its
- * place among those asked for, with nothing after it if it is not there. `$1`: journals, `$2`: the write ids that they are known by.
+ * Lines of text. One begins with a space, and has the clock and the server's timeline. The others are one for each journal that has
+ * moved: its index in `$1`, from 1, and its position; nothing after the index if it does not exist. `$1`: journals, `$2`: the
+ * write ids at which this process knows them.
  */
 export const VECTOR_LINES = `
   select concat_ws(' ', '', extract(epoch from statement_timestamp()) * 1000, ${TIMELINE})
@@ -26,12 +27,12 @@ export const VECTOR_LINES = `
       where organization_id = q.o offset 0) r on true
   where r.write_id is distinct from q.known`
 
-/** The question that goes with a statement with `VECTOR_LINES`, and the reader of its lines. */
+/** The parameters of a statement with `VECTOR_LINES`, and the reader of its lines. */
 export type VectorQuestion = {
   readonly values: readonly [logs: readonly JournalId[], known: readonly (string | null)[]]
   /**
-   * Tells the timeline (`ReadRows`) before anything is believed. Throws PdpError `store_unavailable` for a standby, which lags
-   * behind its primary: nothing that it says is fresh.
+   * Calls `told` with the timeline (see `ReadRows`) before it uses any position. Throws PdpError `store_unavailable` for a standby,
+   * which lags behind its primary.
    */
   read(lines: Iterable<string>, told: (timeline: number) => void): Vector
 }
@@ -43,14 +44,14 @@ type Asked = {
 }
 
 /**
- * Remembers what statements said of each journal. A write makes the id and all else of a position in one update, and never the
- * same id twice, so a journal that still has the id stands where it stood: it is answered from here, and only then.
+ * Remembers the last position of each journal that a statement returned. A write changes the whole position in one update, with a
+ * write id that is never used twice; so a journal that still has the write id still has the position.
  */
 export class KnownPositions {
   readonly #known = new Map<JournalId, JournalPosition>()
   readonly #wentBack: (log: JournalId, revision: number, known: number) => void
 
-  /** `wentBack`: called when a statement told of a lower revision than was known when it was sent. */
+  /** `wentBack`: called when a statement returns a lower revision than was known when it was sent. */
   constructor(wentBack: (log: JournalId, revision: number, known: number) => void = () => undefined) {
     this.#wentBack = wentBack
   }
@@ -107,7 +108,7 @@ export async function readVector(
   )
 }
 
-/** Places count from 1. */
+/** The journal at a place, counted from 1. */
 function logAt(logs: readonly JournalId[], place: string): JournalId {
   const log = logs[Number(place) - 1]
   if (log === undefined) throw new TypeError(`the statement told of place ${place} among ${logs.length} logs`)

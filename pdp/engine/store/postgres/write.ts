@@ -1,4 +1,4 @@
-/** Applies one journal's changes inside a transaction that has already locked the journal, and says which took effect. */
+/** Applies changes to one journal inside a transaction that has locked the journal, and returns those that altered something. */
 import type { Change, Precondition, WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
@@ -9,13 +9,13 @@ import type { Queries } from '../directory.ts'
 import { raiseRevision, storeEntries } from './journal.ts'
 import { applyTuples, type TupleChange } from './tuples.ts'
 
-/** Everything that one application of a change needs. */
+/** The transaction, the journal and the author of a write. */
 type WriteIn = { readonly sql: Queries; readonly log: JournalId; readonly context: WriteContext }
 
-/** Levels of the organization tree, root included. */
+/** The most levels of the organization tree, its root included. */
 export const ORGANIZATION_DEPTH_MAX = 25
 
-/** Throws PdpError `precondition_failed` naming the first that does not hold. */
+/** Throws PdpError `precondition_failed`, which names the first precondition that does not hold. */
 export async function assertPreconditions(
   sql: Queries,
   log: JournalId,
@@ -34,7 +34,7 @@ export async function assertPreconditions(
   }
 }
 
-/** @returns the changes that took effect, in order; the others found what they ask for already there. */
+/** @returns the changes that altered something, in order. */
 export async function applyChanges(scope: WriteIn, changes: readonly Change[]): Promise<readonly Change[]> {
   const tuples = changes.filter((c): c is TupleChange => c.kind === 'tuple')
   const effective = new Set<Change>(await applyTuples(scope.sql, scope.log, tuples))
@@ -108,7 +108,7 @@ async function deleteGrant(scope: WriteIn, grant: RoleGrant): Promise<boolean> {
   return true
 }
 
-/** The journal says whom a grant concerns, and caches go by it: a grant is written and deleted as what it is. */
+/** Whether the grant exists. Throws when its id has another content: caches rely on the subject that the entry names. */
 async function holdsGrant({ sql, log }: WriteIn, grant: RoleGrant): Promise<boolean> {
   const [same] = await sql.query<{ app: string | null; role: string; subject: string }>(
     'select app, role, subject from role_grant where organization_id = $1 and grant_id = $2',
@@ -130,7 +130,7 @@ async function applyEntitlement(
   }
   return some(
     await sql.query(
-      // Equal or not: every write of an entitlement raises the organization's version.
+      // A write of an equal value counts as a change: every write of an entitlement raises the organization's version.
       `insert into entitlement (organization_id, key, value, enforcement) values ($1, $2, $3::jsonb, $4)
        on conflict (organization_id, key) do update set value = excluded.value, enforcement = excluded.enforcement
        returning 1`,
@@ -139,7 +139,7 @@ async function applyEntitlement(
   )
 }
 
-/** The environment's lock is held, so the tree stands still while it is checked. */
+/** Writes an organization. The environment's lock is held, so the tree does not change while it is checked. */
 async function writeOrganization(
   { sql }: WriteIn,
   organization: { id: string; name: string; parent: string | null },
@@ -246,7 +246,7 @@ async function writeManifest({ sql, log }: WriteIn, manifest: Manifest): Promise
   return true
 }
 
-/** An audience or type stays with the app that first declared it. */
+/** Reserves an audience or a type for the app that declares it first. */
 async function claimName(sql: Queries, claim: { kind: 'audience' | 'type'; name: string; app: string }): Promise<void> {
   await sql.query('insert into manifest_claim (kind, name, app) values ($1, $2, $3) on conflict do nothing', [
     claim.kind,

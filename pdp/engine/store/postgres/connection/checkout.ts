@@ -1,4 +1,4 @@
-/** Takes connections that lead to the primary from a pool; all others end. */
+/** Takes connections to the primary from a pool, and ends those to any other server. */
 import pg from 'pg'
 import { withTimeout } from '../../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../../shared/domain/errors.ts'
@@ -7,15 +7,15 @@ import type { Fence, Server, ServerEvent } from './fence.ts'
 import type { Hosts } from './hosts.ts'
 import type { Lease, Opened } from './lease.ts'
 
-/** The first eight digits of the name of the file that is written now are the timeline; a standby writes none. */
+/** The timeline: the first eight digits of the name of the current WAL file. Null on a standby, which writes none. */
 export const TIMELINE = `case when current_setting('in_hot_standby') = 'off' then left(pg_walfile_name(pg_current_wal_lsn()), 8) end`
-/** Set with all settings of a session, and lost with them. */
+/** A mark among the settings of our sessions: if a pooler gave us another session, it is absent, as are the settings. */
 export const SESSION_MARK = 'portcullis.session=kept'
 const GREETING = `
   select concat_ws(':', coalesce(host(inet_server_addr()), 'socket'), coalesce(inet_server_port()::text, current_setting('port'))) as address,
     ${TIMELINE} as timeline, current_setting('portcullis.session', true) is not null as kept`
 
-/** Throws TypeError for what is none. */
+/** Throws TypeError when the text is not a timeline. */
 export function readTimeline(digits: string | undefined): number {
   if (digits === undefined || !/^[0-9A-F]{8}$/.test(digits))
     throw new TypeError('the statement did not tell the timeline')
@@ -23,10 +23,10 @@ export function readTimeline(digits: string | undefined): number {
 }
 
 export type Use<T> = (client: pg.PoolClient, server: Opened, drop: (reason: unknown) => void) => Promise<T>
-/** A connection that did not answer, broke, or leads elsewhere is discarded. Throws PdpError `store_unavailable`, and what `use` throws. */
+/** Runs `use` on a connection, and closes one that fails or leads elsewhere. Throws PdpError `store_unavailable`, and what `use` throws. */
 export type Checkout = <T>(pool: pg.Pool, use: Use<T>) => Promise<T>
 
-/** `answerMs`: for the first answer of a new connection, and for the next heartbeat. */
+/** `answerMs`: how long to wait for the first answer of a new connection, and for the next heartbeat. */
 export function createCheckout(of: {
   readonly fence: Fence
   readonly lease: Lease | null
@@ -34,13 +34,13 @@ export function createCheckout(of: {
   readonly answerMs: number
 }): Checkout {
   const { fence, lease, hosts, answerMs } = of
-  // A connection to a primary leads there for as long as it is open.
+  // An open connection keeps leading to the same server, so each is asked once which one it is.
   const servers = new WeakMap<pg.PoolClient, Opened>()
 
   async function connected(pool: pg.Pool, refused: Refused): Promise<pg.PoolClient> {
     for (;;) {
       const client = await pool.connect().catch((error: unknown) => {
-        // A process that ends has closed its pools, which says nothing of the server.
+        // A process that ends has closed its pools; this failure says nothing about the server.
         if (!pool.ending) refused({ kind: 'unreachable', error })
         throw asPdpError(error)
       })
@@ -74,14 +74,14 @@ export function createCheckout(of: {
     const drop = (reason: unknown): void => {
       broken = reason instanceof Error ? reason : new Error('the connection is closed')
     }
-    // A connection that breaks between two statements says so by an event, which would end the process if nobody listened.
+    // A connection that breaks between two statements emits 'error', which would end the process without a listener.
     client.on('error', drop)
     try {
       await lease?.cover(server, answerMs)
       try {
         return await use(client, server, drop)
       } finally {
-        // The answer may be older than a newer primary, which another connection has met meanwhile.
+        // Another connection may have met a newer primary meanwhile; then this answer does not count.
         fence.pass(server)
         lease?.assertCovered(server)
       }
@@ -100,7 +100,7 @@ const SETTINGS_LOST =
 type Refused = (event: ServerEvent) => void
 const ignore = (): void => undefined
 
-/** The first host that takes writes. Why one is refused is reported where all are. */
+/** Opens the first host that takes writes. Events about refused hosts are reported only when all are refused. */
 export async function firstOf<T>(
   hosts: Hosts,
   fence: Fence,
@@ -120,7 +120,7 @@ export async function firstOf<T>(
   }
 }
 
-/** `answerMs`: for the answer. */
+/** `answerMs`: how long to wait for the answer. */
 export type Greeting = { readonly fence: Fence; readonly answerMs: number }
 
 /** A connection of its own, beside the pools. Throws PdpError `store_unavailable` as the greeting does. */
@@ -129,7 +129,7 @@ export async function openGreeted(
   greeting: Greeting & { readonly refused: Refused },
 ): Promise<{ readonly client: pg.Client; readonly server: Server }> {
   const client = new pg.Client(config)
-  client.on('error', ignore) // the statement that needs the connection says so itself
+  client.on('error', ignore) // the next statement on the connection reports the error
   try {
     await client.connect().catch((error: unknown) => {
       greeting.refused({ kind: 'unreachable', error })
@@ -142,7 +142,7 @@ export async function openGreeted(
   }
 }
 
-/** Throws PdpError `store_unavailable` where the connection does not lead to the latest primary. */
+/** Asks the server who it is. Throws PdpError `store_unavailable` unless it is the latest primary. */
 async function greet(
   client: pg.ClientBase,
   { fence, answerMs, refused }: Greeting & { readonly refused: Refused },

@@ -18,14 +18,14 @@ export const TIME_LIMITS: TimeLimits = {
   transactionMs: 5_000,
   lengthyMs: 60_000,
 }
-/** How often one caller tries the database while it does not answer. */
+/** How often a caller may still try the database while it does not answer. */
 const RETRY_MS = 250
-/** Tries of one transaction. A deadlock is found after a second, so its time has room for few more. */
+/** The most tries of one transaction. PostgreSQL finds a deadlock after a second, so there is time for few more. */
 const TRIES_MAX = 5
 
 export type Pools = {
   readonly reads: pg.Pool
-  /** Apart, so that writers who wait for each other never stand in the way of a decision. */
+  /** A pool of its own, so that writers that wait for each other never take a connection from decisions. */
   readonly transactions: pg.Pool
 }
 type DatabaseOptions = {
@@ -70,11 +70,11 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
             await connection.query(begin)
             for (const setting of settings) await connection.query(setting)
             const result = await work(connection)
-            fence.pass(server) // a commit of an overtaken server is lost
+            fence.pass(server) // a commit on a server that was overtaken is lost, so it must not be acknowledged
             await connection.query('commit')
             return result
           } catch (err) {
-            // Where there was no answer a rollback would get none either; the server makes it when the connection is closed.
+            // After a lost answer, a rollback would get no answer either; the server rolls back when the connection closes.
             if (!isLost(err))
               await connectionOver(client, server, () => limits.decisionMs)
                 .query('rollback')
@@ -108,7 +108,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
 
 type Within = <T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number) => Promise<T>
 
-/** Entries that arrived in the transaction have revisions before its caller is answered. */
+/** Gives revisions to entries that arrived in the transaction, before its caller is answered. */
 const numbering =
   (within: Within, number: (log: JournalId) => Promise<void>): Database['within'] =>
   async (begin, work, sinceMs) => {
@@ -119,7 +119,7 @@ const numbering =
     return result
   }
 
-/** Whole, and once more each time that PostgreSQL undid it so that others can go on, while there is time. */
+/** Runs a transaction, and runs it again when PostgreSQL undid it because of a deadlock, until `endMs`. */
 async function again<T>(endMs: number, once: () => Promise<T>): Promise<T> {
   for (let count = 1; ; count++) {
     try {
@@ -150,7 +150,7 @@ function connectionTo(client: pg.PoolClient, { server, fence, leftMs, onStatemen
       throw asPdpError(err)
     }
   }
-  // Something between may have led the connection to another server.
+  // A pooler or proxy in between may have led the connection to another server.
   const told = (timeline: number): void => fence.pass({ ...server, timeline })
   return {
     query: <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>

@@ -1,39 +1,39 @@
-/** Errors of the driver and the server, which tell an outage from a faulty statement. */
+/** Classifies errors of the driver and the server: an outage, a failure that may pass, or a faulty statement. */
 import { PdpError } from '../../../../shared/domain/errors.ts'
 
-/** An answer of the server, also to a client of another copy of the driver. */
+/** Is it an error that the server sent? Not by `instanceof`: the application may use another copy of the driver. */
 export const isDatabaseError = (error: unknown): error is Error & { readonly code: string } =>
   error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string'
 
-/** Whether the connection gave no answer, rather than one that says why not. */
+/** Whether the connection gave no answer, not even an error of the server. */
 export const isLost = (error: unknown): boolean =>
   error instanceof PdpError && error.code === 'store_unavailable' && !isDatabaseError(error.cause)
 
 /**
- * Whether the connection is of no more use: it is lost, or leads to a server that takes no writes (25006) or has other prepared
- * statements than this connection made (26000, 42P05), since a pooler gave it another session.
+ * Whether the connection is of no more use: it is lost, leads to a server that takes no writes (25006), or has other prepared
+ * statements than this process made (26000, 42P05), because a pooler gave it another session.
  */
 export const isWorthless = (error: unknown): boolean => isLost(error) || /^(25006|26000|42P05)$/.test(codeOf(error))
 
-/** A serialization failure or a deadlock: nothing of the transaction is left, and done again it may succeed. */
+/** Whether PostgreSQL undid the transaction because of a serialization failure or a deadlock, so that it may succeed if repeated. */
 export const isUndone = (error: unknown): boolean => /^40(001|P01)$/.test(codeOf(error))
 
 const codeOf = (error: unknown): string =>
   error instanceof PdpError && isDatabaseError(error.cause) ? error.cause.code : ''
 
-/** Errors of the connection and of a server that is going away. What the statement itself did wrong passes unchanged. */
+/** Turns errors of the connection and of an unavailable server into PdpErrors. Errors of the statement itself stay as they are. */
 export function asPdpError(error: unknown): unknown {
   if (error instanceof PdpError) return error
   if (isDatabaseError(error)) {
     const { code } = error
     // 08 connection, 53 resources, 57P server going away, 25006 read-only (a standby), 26000 and 42P05 another session,
-    // 40 what was undone for others each time
+    // 40 deadlock or serialization failure on every try
     if (/^(08|53|57P|40|25006|26000|42P05)/.test(code))
       return new PdpError('store_unavailable', 'the database is not available', { cause: error })
-    // 55P03 a lock, 57014 a statement, 25P03 and 25P04 a transaction: what took longer than the session allows
+    // The time limits of the session: 55P03 lock, 57014 statement, 25P03 idle in a transaction, 25P04 transaction
     if (/^(55P03|57014|25P0[34])$/.test(code))
       return new PdpError('store_unavailable', 'the database took too long', { cause: error })
-    // 22021, 22P05: U+0000, which a string of ours may hold and a text of PostgreSQL may not
+    // 22021 and 22P05: a text holds U+0000, which PostgreSQL cannot store
     if (/^(22021|22P05)$/.test(code))
       return new PdpError('request_invalid', 'a text holds the character U+0000', { cause: error })
     return error

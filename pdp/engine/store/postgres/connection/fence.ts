@@ -1,19 +1,19 @@
-/** Keeps a process from believing a server that was overtaken. Each promotion of a standby begins a timeline with a higher number. */
+/** Refuses answers of a server that was overtaken. Each promotion of a standby begins a timeline with a higher number. */
 import { PdpError } from '../../../../shared/domain/errors.ts'
 import type { JournalId } from '../../../../shared/domain/journal.ts'
 
-/** A primary as a connection found it. `address`: its own, `host:port`, whatever leads there. */
+/** A primary as a connection found it. `address`: the `host:port` that the server itself reports. */
 export type Server = { readonly address: string; readonly timeline: number }
 export type ServerEvent =
   | (Server & { readonly kind: 'primary' })
-  /** `isNew`: the address of the database leads there now, rather than a connection from before. */
+  /** An overtaken server was met. `isNew`: by a new connection, so the address of the database still leads there. */
   | (Server & { readonly kind: 'overtaken'; readonly latest: number; readonly isNew: boolean })
-  /** It committed a heartbeat at its standby, or no longer does. */
+  /** The server committed a heartbeat at its standby (`confirmed`), or could not. */
   | (Server & { readonly kind: 'confirmed' })
   | (Server & { readonly kind: 'unconfirmed'; readonly reason: string })
   | { readonly kind: 'standby'; readonly address: string }
   | { readonly kind: 'unreachable'; readonly error: unknown }
-  /** A log has a lower revision than this process has read: acknowledged writes are gone. */
+  /** A journal has a lower revision than this process has read before: acknowledged writes are lost. */
   | { readonly kind: 'history'; readonly log: JournalId; readonly revision: number; readonly known: number }
 
 export type Fence = {
@@ -22,13 +22,13 @@ export type Fence = {
   isOvertaken(server: Server): boolean
   /** Throws PdpError `store_unavailable` when a later timeline has been seen, over whichever connection. */
   pass(server: Server): void
-  /** As `pass`, for a new connection; `refused` gets what it is refused for. */
+  /** Does what `pass` does for a new connection; `refused` gets the event that says why it is refused. */
   admit(server: Server, refused: (event: ServerEvent) => void): void
   /** Passes an event on to logs and metrics. */
   report(event: ServerEvent): void
 }
 
-/** One for all connections of a process to one database. */
+/** Creates a fence for all connections of a process to one database. */
 export function createFence(report: (event: ServerEvent) => void = () => undefined): Fence {
   let latest = 0
   const isOvertaken = ({ timeline }: Server): boolean => timeline < latest

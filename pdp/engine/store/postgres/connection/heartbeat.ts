@@ -7,14 +7,14 @@ import type { Server } from './fence.ts'
 import type { Hosts } from './hosts.ts'
 import { createLease, type Lease } from './lease.ts'
 
-// A message in the write-ahead log: its commit waits for the standby as that of any write does, and nothing is stored.
+// A message in the write-ahead log: its commit waits for the standby like any write, but nothing is stored.
 const HEARTBEAT = `
   select current_setting('synchronous_standby_names') <> '' as replicated,
     set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'portcullis', 'heartbeat')`
-// One that waits for its standby does not notice that its client is gone, and would keep its place at the server.
+// A session that waits for its standby does not notice that its client is gone, and would keep a connection of the server.
 const END_FORMER = `
   select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()`
-/** A commit that takes longer may still come: until then its connection is kept. */
+/** How long a commit may take before its connection is given up. */
 const STUCK_MS = 4_000
 const LATE_MS = 1_000
 const WATCH_MS = 100

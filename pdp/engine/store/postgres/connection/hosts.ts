@@ -1,12 +1,12 @@
-/** The servers that a database URL names, as libpq reads it: tried in turn, and the one that takes writes is kept. */
+/** The servers that a database URL names, read as libpq does. They are tried in turn, until one takes writes. */
 
 export type Hosts = {
   /** One URL for each host. */
   readonly urls: readonly string[]
-  /** For the next connection. */
+  /** The URL for the next connection. */
   url(): string
   prefer(url: string): void
-  /** The next one is tried next, unless another is preferred already. */
+  /** Moves on to the host after this one, unless another is preferred already. */
   leave(url: string): void
 }
 
@@ -25,7 +25,7 @@ export function createHosts(connectionString: string): Hosts {
   }
 }
 
-/** Throws Error, whose message continues the setting's name and repeats nothing of it. */
+/** Throws Error. Its message continues a sentence that begins with the setting's name, and repeats nothing of the URL. */
 export function assertDatabaseUrl(text: string): void {
   for (const one of urlsOf(text)) {
     const url = URL.parse(one)

@@ -1,21 +1,21 @@
-/** A bounded queue for each name: one runs at a time, in order of arrival. */
+/** A bounded queue for each name: its callers run one at a time, in order of arrival. */
 import { PdpError } from '../../../../shared/domain/errors.ts'
 
 export type JournalTurns = {
   /**
-   * Waits for the turn of each name, in this order, on which all callers must agree. `work` gets the time at which the wait
-   * began (performance.now()). Throws PdpError `overloaded` without a turn, and what `work` throws.
+   * Waits for the caller's turn at each name, in the given order, which must be the same for all callers. `work` gets the time at
+   * which the wait began (performance.now()). Throws PdpError `overloaded` when a wait is too long, and what `work` throws.
    */
   take<T>(names: readonly string[], work: (sinceMs: number) => Promise<T>): Promise<T>
 }
-/** Inside a transaction that has its turns already. */
+/** No queue, for writes inside a transaction that has its turns already. */
 export const NO_JOURNAL_TURNS: JournalTurns = { take: (_, work) => work(performance.now()) }
 type Waiting = { readonly start: () => void; readonly timer: NodeJS.Timeout }
 
-/** `waitMsMax`: for all names of a caller together; `waitingMax`: of one name. */
+/** `waitMsMax`: the longest wait of a caller for all its names together; `waitingMax`: the most callers that wait for one name. */
 export function createJournalTurns(options: { readonly waitMsMax: number; readonly waitingMax: number }): JournalTurns {
   const { waitMsMax, waitingMax } = options
-  /** By name: the turn is taken, and these callers wait for it. */
+  /** The callers that wait, by name. A name is here as long as a caller has its turn. */
   const queues = new Map<string, Set<Waiting>>()
 
   function turnOf(name: string, endMs: number): Promise<void> {

@@ -1,27 +1,27 @@
 /**
- * The lease of a primary whose commits wait for a standby: it can be believed for a while after a heartbeat that it committed. A
- * primary without its standby commits none, so it is silent before the first write of a newer one can be seen.
+ * The lease of a primary whose commits wait for a standby: its answers count for a while after each heartbeat that it committed. A
+ * former primary has no standby and commits none, so its answers no longer count when the first write of a newer primary is made.
  */
 import { PdpError } from '../../../../shared/domain/errors.ts'
 import type { Server } from './fence.ts'
 
-/** Answers count until so long after the heartbeat was sent. */
+/** How long after a heartbeat was sent answers count. */
 export const LEASE_MS = 2_000
-/** The first write on a timeline waits so long: every lease of an earlier one is over then, by clocks that differ by a fiftieth. */
+/** How long the first write on a timeline waits, until every lease of an earlier one has ended, even if clocks run 2 % apart. */
 export const SETTLED_MS = 2_050
 const BEAT_EVERY_MS = 500
-/** Between two heartbeats of which the first failed. */
+/** The pause after a heartbeat that failed. */
 const RETRY_MS = 100
 
-/** `sinceMs`: when the connection was known to be open. */
+/** `sinceMs`: a time at which the connection was open. */
 export type Opened = Server & { readonly sinceMs: number }
 
 export type Lease = {
-  /** Throws PdpError `store_unavailable` unless the server was the primary at a moment after the connection was opened, and now. */
+  /** Throws PdpError `store_unavailable` unless a heartbeat sent after the connection was opened covers this moment. */
   assertCovered(server: Opened): void
-  /** Waits until it is covered. Throws PdpError `store_unavailable` after `waitMs`. */
+  /** Waits until `assertCovered` would pass. Throws PdpError `store_unavailable` after `waitMs`. */
   cover(server: Opened, waitMs: number): Promise<void>
-  /** Waits until no process answers from a server that this timeline has overtaken. */
+  /** Waits until no process can still answer from a server that this timeline has overtaken. */
   settle(timeline: number): Promise<void>
   end(): void
 }
@@ -29,14 +29,14 @@ export type Lease = {
 type LeaseOptions = {
   /** Commits a heartbeat, at the standby too, and returns the timeline that it was committed on. */
   readonly beat: () => Promise<number>
-  /** Monotonic milliseconds, which go on while the machine is stopped. */
+  /** Monotonic milliseconds, which must also count while the machine is suspended. */
   readonly clock: () => number
   readonly later: (run: () => void, ms: number) => void
 }
 
 export function createLease({ beat, clock, later }: LeaseOptions): Lease {
   let held: { readonly timeline: number; readonly sentMs: number } | null = null
-  /** By timeline: when this process first knew of it, which was after the promotion. */
+  /** When this process first met each timeline, which was after its promotion. */
   const knownMs = new Map<number, number>()
   const waiting = new Set<() => void>()
 
@@ -46,7 +46,7 @@ export function createLease({ beat, clock, later }: LeaseOptions): Lease {
     return known
   }
 
-  // A heartbeat that was sent before the connection was opened may be of a former life of the server.
+  // A heartbeat from before the connection was opened may have been committed before the server restarted.
   const isCovered = ({ timeline, sinceMs }: Opened): boolean =>
     held !== null && held.timeline === timeline && held.sentMs >= sinceMs && clock() < held.sentMs + LEASE_MS
 
@@ -88,11 +88,11 @@ export function createLease({ beat, clock, later }: LeaseOptions): Lease {
   }
 }
 
-/** One heartbeat after the other, without a pause while somebody waits for one. */
+/** Sends one heartbeat after the other, without a pause while a caller waits for one. */
 function startBeating(of: Pick<LeaseOptions, 'later'> & { beat(): Promise<void>; isWanted(): boolean }) {
   let isBeating = false
   let isEnded = false
-  /** One that was planned for an earlier turn does not come. */
+  /** Raised by each heartbeat, so that a timer that was set before it does nothing. */
   let turn = 0
 
   async function now(): Promise<void> {

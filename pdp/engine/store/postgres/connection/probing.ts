@@ -1,12 +1,12 @@
-/** Finds out where the address of the database leads now, while open connections still lead where it led before. */
+/** Opens new connections now and then, to notice that the address of the database leads to a newer primary. */
 
 /**
- * A server that was overtaken can be believed no longer than that by a process that has not met its successor. Each probe is a
- * new connection, which takes the server some milliseconds.
+ * The longest that a process may believe a server that was overtaken before it meets the successor. Each probe is a new connection,
+ * which costs the server some milliseconds.
  */
 const PROBE_EVERY_MS = 2_000
 
-/** `probe` opens a connection, and passes the fence. It may fail. The returned function ends the probing. */
+/** `probe` opens a connection and reports its server to the fence; it may reject. The returned function ends the probing. */
 export function startProbing(probe: () => Promise<unknown>): () => Promise<void> {
   let probing: Promise<unknown> = Promise.resolve()
   let timer = later()
@@ -15,7 +15,7 @@ export function startProbing(probe: () => Promise<unknown>): () => Promise<void>
   function later(): NodeJS.Timeout {
     return setTimeout(() => {
       probing = probe()
-        .catch(() => undefined) // a call that needs the database fails by itself
+        .catch(() => undefined) // a call that needs the database reports its own error
         .then(() => {
           if (!ended) timer = later()
         })

@@ -1,13 +1,13 @@
 /** Detects that the database has stopped answering, so that callers fail at once until it answers again. */
 
 export type Silence = {
-  /** Null: it is silent, nobody should ask now. Otherwise to be called once, with whether there was an answer, good or bad. */
+  /** Null: the database is silent and must not be asked now. Else a function to be called once, with whether there was any answer. */
   begin(options: { readonly prompt: boolean }): ((answered: boolean) => void) | null
 }
 
 /**
- * It counts as silent once a statement that is answered promptly went unanswered for `silentMs`, and until any is answered;
- * meanwhile one attempt goes through every `retryMs`. `clock`: monotonic milliseconds.
+ * The database counts as silent once a statement that should be answered at once (`prompt`) got no answer for `silentMs`, until any
+ * statement is answered. Meanwhile one attempt is let through every `retryMs`. `clock`: monotonic milliseconds.
  */
 export function createSilence(options: {
   readonly silentMs: number
@@ -15,7 +15,7 @@ export function createSilence(options: {
   readonly clock: () => number
 }): Silence {
   const { silentMs, retryMs, clock } = options
-  /** When those that are under way began, the oldest first. */
+  /** When the prompt statements under way began, the oldest first. */
   const prompt = new Map<object, number>()
   let answeredMs = Number.NEGATIVE_INFINITY
   let silent = false

@@ -1,4 +1,4 @@
-/** Ends the memberships of people whose accounts are deleted, in pieces: somebody may be a member of any number of organizations. */
+/** Ends the memberships of people whose accounts are deleted, in pieces, since a person may be a member of very many organizations. */
 import type { WriteContext } from '../../../../shared/domain/change.ts'
 import { initiatorOf } from '../../../../shared/domain/outbox/events.ts'
 import type { Queries } from '../../directory.ts'
@@ -9,13 +9,13 @@ import { lockJournals } from '../unit-of-work.ts'
 type Departure = { readonly user: string; readonly lookedTo: string; readonly context: WriteContext }
 type Row = { user_id: string; looked_to: string; actor: string; request_id: string }
 
-/** Memberships that one piece looks at. Their organizations' other writers wait until its end. */
+/** How many memberships one piece reads. Other writers of their organizations wait until its end. */
 const PIECE_MAX = 50
 
 const NEXT = `
   select organization_id as id from membership where user_id = $1 and organization_id > $2 order by organization_id
   limit ${PIECE_MAX}`
-/** One that is not active stays while it keeps out what the person holds there. */
+/** Deletes memberships, except one that is not active while the person has tuples or roles there, which would count without it. */
 const ENDED = `
   delete from membership m where user_id = $1 and organization_id = any($3) and (status = 'active' or not (
     exists (select 1 from stored_relationship r where r.organization_id = m.organization_id and r.subject = $2
@@ -23,7 +23,7 @@ const ENDED = `
     or exists (select 1 from role_grant g where g.organization_id = m.organization_id and g.subject = $2)))
   returning organization_id as id`
 
-/** Ends the first memberships in the transaction of the deletion, and leaves the rest to who goes on. */
+/** Ends the first memberships in the transaction that deletes the account, and stores a departure for the rest. */
 export async function beginDeparture(tx: Queries, { user, context }: Omit<Departure, 'lookedTo'>): Promise<void> {
   const lookedTo = await endSome(tx, { user, lookedTo: '', context })
   if (lookedTo === null) return
@@ -35,7 +35,7 @@ export async function beginDeparture(tx: Queries, { user, context }: Omit<Depart
   ])
 }
 
-/** The first departure after this person (exclusive) on which nobody else works: it is this transaction's until the end. */
+/** The first departure after this user (exclusive) that nobody else has locked. It is locked until the transaction ends. */
 export async function nextDeparture(tx: Queries, after: string): Promise<Departure | null> {
   const [row] = await tx.query<Row>(
     'select * from departure where user_id > $1 order by user_id limit 1 for update skip locked',
@@ -46,7 +46,7 @@ export async function nextDeparture(tx: Queries, after: string): Promise<Departu
   return { user, lookedTo, context: { actor, requestId } }
 }
 
-/** One piece, in the transaction that also says how far it came. */
+/** Ends one piece of memberships, and stores in the same transaction how far it came. */
 export async function goOnDeparting(tx: Queries, departure: Departure): Promise<void> {
   const { user } = departure
   const lookedTo = await endSome(tx, departure)
@@ -54,11 +54,11 @@ export async function goOnDeparting(tx: Queries, departure: Departure): Promise<
   else await tx.query('update departure set looked_to = $2 where user_id = $1', [user, lookedTo])
 }
 
-/** Up to which organization it looked; null: there are no more memberships. */
+/** @returns the last organization that it read; null when there are no more memberships. */
 async function endSome(tx: Queries, { user, lookedTo, context }: Departure): Promise<string | null> {
   const next = (await tx.query<{ id: string }>(NEXT, [user, lookedTo])).map(({ id }) => id)
   if (next.length === 0) return null
-  // Rows that the next statement reads stay as they are until the end.
+  // Nobody else changes the rows that the next statement reads before the transaction ends.
   await lockJournals(tx, next)
   const ended = (await tx.query<{ id: string }>(ENDED, [user, `user:${user}`, next])).map(({ id }) => id)
   await appendToJournals(tx, ended, { kind: 'membership', user, membership: null }, context)

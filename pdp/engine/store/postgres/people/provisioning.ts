@@ -18,7 +18,7 @@ type Row = {
   readonly changed_at: Date
 }
 const COLUMNS = 'id, name, external_id, document, version::text, created_at, changed_at'
-/** Parameters of every statement: the organization and the kind. */
+/** The first parameters of every statement: the organization and the kind. */
 const OF = 'organization_id = $1 and kind = $2'
 
 const HOLDINGS = `
@@ -30,7 +30,7 @@ const HOLDINGS = `
     exists (select 1 from role_grant where subject = 'user:' || $1 and app = $3) as administers,
     exists (select 1 from user_account where user_id = $1 and signed_out_at = 'infinity') as blocked`
 
-/** The organizations of a table's tuples that name the subject `$1`, from one to the next: their tuples are passed over. */
+/** A recursive table of the organizations in which a tuple names the subject `$1`. It goes by index from one to the next. */
 const placesIn = (table: string, name: string): string => `
   ${name}(id) as (
     (select organization_id from ${table} where subject = $1 order by organization_id limit 1)
@@ -49,7 +49,7 @@ const GROUPED = `
       and object >= 'group:' and object < 'group;' limit 1) held
   limit $2`
 
-/** By kind, what is deleted, and how CAEP calls it; recovery codes have no event. */
+/** The tables from which `dropProofs` deletes, each with its credential type in CAEP; recovery codes have no event. */
 const PROOFS = [
   ['passkey', `case when 'internal' = any(transports) then 'fido2-platform' else 'fido2-roaming' end`],
   ['authenticator', `'app'`],
@@ -61,7 +61,7 @@ const DROP_PROOFS = `
   with ${PROOFS.map(([kind, credential]) => `${kind}_gone as (delete from ${kind} where user_id = $1 returning '${kind}' as kind, ${credential} as credential)`).join(', ')}
   ${PROOFS.map(([kind]) => `select kind, credential from ${kind}_gone`).join(' union all ')}`
 
-/** Errors are those of the contract. */
+/** Throws the errors that Provisioning names. */
 export function postgresProvisioning(sql: Queries): Provisioning {
   return { ...documents(sql), ...people(sql) }
 }
@@ -127,7 +127,7 @@ function documents(sql: Queries): Pick<Provisioning, 'count' | 'find' | 'page' |
   }
 }
 
-/** Holdings of users in other organizations, and keeping users out. */
+/** Reads what users have in other organizations, and blocks users. */
 function people(sql: Queries): Omit<Provisioning, keyof ReturnType<typeof documents>> {
   return {
     async holdings(user, organizations) {

@@ -1,4 +1,4 @@
-/** The move of an organization in PostgreSQL: its subtree, the clients around, and what they hold in it. */
+/** Statements for the move of an organization: its subtree, clients, and the roles and tuples that clients hold in it. */
 import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import type { RoleGrant } from '../../../../shared/domain/role.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'

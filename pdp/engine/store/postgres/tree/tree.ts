@@ -1,9 +1,9 @@
-/** The tree of organizations in PostgreSQL. Each statement reads only the part of it that is asked for. */
+/** The organization tree in PostgreSQL. Each statement reads only the part that is asked for. */
 import type { Organization } from '../../../../shared/domain/organization.ts'
 import type { OrganizationFilter } from '../../contract.ts'
 import type { Queries } from '../../directory.ts'
 
-/** A common table `place` of the organization that the parameter names and all below it. Lateral: by the index, one level after the other. */
+/** A recursive table `place` of an organization and all below it. `lateral` makes it go by index, one level after the other. */
 export const placesBelow = (parameter: string): string => `
   with recursive place as (
     select organization_id from organization where organization_id = ${parameter}
