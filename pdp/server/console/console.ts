@@ -16,8 +16,9 @@ import { createOwnServer, type OwnServer } from './own-server.ts'
 import { csv, link, name, problems } from './parts.ts'
 import { SCREENS } from './screens.ts'
 import { linesOf } from './sections/table.ts'
-import { addSignIn, isSame, signedOut, signInUrl } from './sign-in.ts'
-import { type ConsoleDeps, type ConsoleVisit, openVisit, type View } from './visit.ts'
+import { zoneIn } from './sections/times.ts'
+import { addSignIn, isSame, localTarget, signedOut, signInUrl } from './sign-in.ts'
+import { type ConsoleDeps, type ConsoleVisit, openVisit, type View, ZONE_COOKIE } from './visit.ts'
 
 const FORM_BYTES_MAX = 1_048_576
 const SEE_OTHER = 303
@@ -100,6 +101,14 @@ export async function addConsole(
         )
       })
     }
+    scope.post('/console/zone', async (request, reply) => {
+      const visit = await visitOf(request)
+      if (visit === null) return sessionOver(deps, request, reply)
+      requireOwnForm(request, visit)
+      const zone = zoneIn(visit.form('zone').trim())
+      reply.header('set-cookie', `${ZONE_COOKIE}=${zone}; Path=/console; Max-Age=31536000; SameSite=Lax`)
+      return reply.redirect(new URL(localTarget(visit.form('to')), issuer).href, SEE_OTHER)
+    })
     scope.post('/console/sign-out', async (request, reply) => {
       const visit = await visitOf(request)
       if (visit !== null) {
@@ -110,7 +119,7 @@ export async function addConsole(
       return reply.type('text/html; charset=utf-8').send(plainPage(branding, 'Signed out', signedOut))
     })
     // Addresses of a reloaded answer to a form, or with a slash too many.
-    for (const url of ['/console/', '/console/sign-out'])
+    for (const url of ['/console/', '/console/sign-out', '/console/zone'])
       scope.get(url, async (_request, reply) => reply.redirect('/console', SEE_OTHER))
     addLive(scope, { deps, visitOf })
     for (const [url, known] of [...methods]) addMethodProblem(scope, url, known)

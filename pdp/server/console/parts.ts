@@ -6,6 +6,9 @@ import { codePoint, INVISIBLE, visible } from '../../shared/base/invisible.ts'
 export const name = (text: string): Html =>
   html`<bdi class="name">${text.split(BEFORE_SUBJECT).map((part, i) => html`${i === 0 ? EMPTY : html`<wbr>`}${marked(part)}`)}</bdi>`
 
+/** A sentence with such names in it: cut as they are, and not monospaced. */
+export const words = (text: string): Html => html`<bdi class="name words">${marked(text)}</bdi>`
+
 /** A name that people gave to something or somebody: not monospaced, as ids are. */
 export const called = (text: string): Html => html`<bdi class="called">${marked(text)}</bdi>`
 
@@ -43,7 +46,7 @@ export type Field = {
   readonly name: string
   readonly label: string
   readonly value: string
-  readonly hint?: string
+  readonly hint?: string | Html
   readonly required?: true
   /** Suggested values; anything else is possible too. */
   readonly among?: readonly string[]

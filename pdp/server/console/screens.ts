@@ -4,7 +4,6 @@ import { STATUS } from '../serve/http/status.ts'
 import { SCREEN_LINKS, type ScreenLink } from './layout.ts'
 import { address, link, name } from './parts.ts'
 import { showAsk } from './screens/ask.ts'
-import { actChange, showChange } from './screens/change.ts'
 import { showChanges } from './screens/changes.ts'
 import { showDecisions } from './screens/decisions.ts'
 import { showFound } from './screens/find.ts'
@@ -14,6 +13,7 @@ import { actOrganization, showOrganization } from './screens/organization.ts'
 import { showPeople } from './screens/people.ts'
 import { actPerson } from './screens/person.ts'
 import { actRelationships, showRelationships } from './screens/relationships.ts'
+import { actEndingChange, showEndingChange } from './screens/role-until.ts'
 import { showRoutes } from './screens/routes.ts'
 import { showStart } from './screens/start.ts'
 import { actStreams, showStreams } from './screens/streams.ts'
@@ -60,7 +60,7 @@ export const SCREENS: readonly Screen[] = [
   { path: 'relationships', show: within(SCREEN_LINKS.relationships, showRelationships), act: actRelationships },
   { path: 'organization', show: within(SCREEN_LINKS.organization, showOrganization), act: actOrganization },
   { path: 'people', show: showPeople, act: actPerson },
-  { path: 'change', show: showChange, act: actChange },
+  { path: 'change', show: showEndingChange, act: actEndingChange },
   { path: 'invitations', show: within(SCREEN_LINKS.invitations, showInvitations), act: actInvitations },
   { path: 'routes', show: showRoutes },
   { path: 'streams', show: showStreams, act: actStreams },

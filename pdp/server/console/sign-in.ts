@@ -154,7 +154,7 @@ export function isSame(a: string, b: string): boolean {
 }
 
 /** A page of the console, and nothing else: the address comes from outside. */
-function localTarget(to: string): string {
+export function localTarget(to: string): string {
   const url = URL.parse(to, 'http://console.invalid')
   const isOurs = url?.origin === 'http://console.invalid' && /^\/console(\/|$)/.test(url.pathname)
   return isOurs && url !== null ? url.pathname + url.search : '/console'

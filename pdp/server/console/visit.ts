@@ -15,6 +15,7 @@ import type { ManagementDeps } from '../serve/management/deps.ts'
 import { type SentForm, sentForm } from './kept-form.ts'
 import type { OwnServer } from './own-server.ts'
 import type { Place } from './sections/table.ts'
+import { type Reading, zoneIn } from './sections/times.ts'
 
 /** A write needs a sign-in that is no older. */
 export const FRESH_MS = 900_000
@@ -62,6 +63,8 @@ export type ConsoleVisit = Place & {
   /** A field of the form that was sent. */
   form(name: string): string
   readonly sent: SentForm
+  /** How times that the person writes are read. */
+  readonly reading: Reading
   /** Whether the person has the management scope here: in the organization, or everywhere. */
   may(scope: string): boolean
   mayEverywhere(scope: string): boolean
@@ -110,6 +113,7 @@ export async function openVisit(
     query,
     form: (name) => one(request.body, name),
     sent: sentForm(request.url, request.body),
+    reading: { nowMs: deps.clock(), zone: zoneOf(request) },
     may: (scope) => holdsScope(wide, scope) || holdsScope(here, scope),
     mayEverywhere: (scope) => holdsScope(wide, scope),
     mayWithin: async (scope, at) =>
@@ -156,6 +160,13 @@ function managementAs(
       }
     },
   }
+}
+
+/** Chosen by a script of ours, or by the person. */
+export const ZONE_COOKIE = 'portcullis_zone'
+const zoneOf = ({ headers }: FastifyRequest): string => {
+  const given = (headers.cookie ?? '').split(/; */).find((pair) => pair.startsWith(`${ZONE_COOKIE}=`))
+  return zoneIn(given?.slice(ZONE_COOKIE.length + 1) ?? '')
 }
 
 /** A parameter that was given several times counts once. */

@@ -176,7 +176,7 @@ function addProblemAnswers(app: FastifyInstance, deps: HttpDeps): void {
   }
   const unknown = (): RequestProblem => new RequestProblem('route_unknown', 'there is nothing at this path')
   app.setErrorHandler(refuse)
-  addDeadline(app, deps.deadlines ?? DEADLINES, refuse)
+  addDeadline(app, deps.deadlines ?? DEADLINES)
   // Runs before the body is read: an unknown path is 404, even if its body is missing or malformed.
   app.addHook('onRequest', (request, _reply, done) => done(request.is404 ? unknown() : undefined))
   app.setNotFoundHandler((request, reply) => refuse(unknown(), request, reply))

@@ -7,6 +7,15 @@ for (const id of document.querySelectorAll('.id')) addIdButton(id)
 for (const time of document.querySelectorAll('time')) inZone(time)
 for (const input of document.querySelectorAll('[data-suggest]')) suggest(input)
 addEventListener('keydown', findByKey)
+tellZone()
+
+/** Days that somebody writes are those of the browser's zone. */
+function tellZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+  // biome-ignore lint/suspicious/noDocumentCookie: no cookie store without TLS, nor in every browser
+  document.cookie = `portcullis_zone=${zone}; Path=/console; Max-Age=31536000; SameSite=Lax`
+  for (const shown of document.querySelectorAll('[data-zone]')) shown.textContent = zone
+}
 
 /** `/` and Ctrl-K lead to the search field from wherever nothing is being typed. */
 function findByKey(event) {

@@ -228,6 +228,7 @@ function pathTable(
   })
   return table(visit, {
     id: 'chain',
+    isWhole: true,
     caption: 'The chain of grants, from the resource to the subject',
     columns: ['Step', 'What', 'Since'],
     rows,

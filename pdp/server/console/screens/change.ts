@@ -6,7 +6,7 @@ import { grantOf } from '../../../engine/writes/role-grants.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import { type Membership, TIERS } from '../../../shared/domain/membership.ts'
-import { isId, typeOf } from '../../../shared/domain/names.ts'
+import { formatTuple, isId, typeOf } from '../../../shared/domain/names.ts'
 import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/status.ts'
 import { address, alert, hidden, link, name, problems, status } from '../parts.ts'
 import { subjectText } from '../question.ts'
@@ -15,9 +15,8 @@ import { table } from '../sections/table.ts'
 import { inverseOf, revisionOf } from '../sections/undo.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
-import { changeText } from './changes.ts'
+import { changeName } from './changes.ts'
 
-const GROUPS_SHOWN = 5
 type Proposed = { readonly log: JournalId; readonly change: Exclude<ProposedChange, { readonly kind: 'tuple' }> }
 
 /** The address of a change's preview. */
@@ -33,7 +32,7 @@ export function changeAddress(org: string | null, { log, change }: Proposed): st
 }
 
 /** Throws RequestProblem for an address that names no change. */
-function proposedIn({ organization: org, query }: ConsoleVisit): Proposed {
+export function proposedIn({ organization: org, query }: ConsoleVisit): Proposed {
   if (org === null) throw new RequestProblem('not_found', 'there is no organization yet')
   if (query('what') === 'member') {
     const [user, tier] = [query('user').trim(), TIERS.find((one) => one === query('tier'))]
@@ -62,7 +61,7 @@ function roleIn(text: string, app: string): { readonly app: string | null; reado
   return slash < 1 ? { app: app || null, role: text } : { app: text.slice(0, slash), role: text.slice(slash + 1) }
 }
 
-async function requireRight(visit: ConsoleVisit, { log, change }: Proposed): Promise<void> {
+export async function requireRight(visit: ConsoleVisit, { log, change }: Proposed): Promise<void> {
   const scope = change.kind === 'membership' ? 'directory:write' : 'roles:write'
   await visit.requireScope(scope)
   if (log !== ENVIRONMENT || visit.mayEverywhere(scope)) return
@@ -83,7 +82,7 @@ async function preview(visit: ConsoleVisit, proposed: Proposed): Promise<Html> {
   const isNothing = stored === wantedText(change)
   const isTaken =
     wantedText(change) === NONE || (change.kind === 'membership' && change.membership?.status !== 'active')
-  const rows = [[name(changeText(change)), stored, isNothing ? 'nothing: it is so already' : wantedText(change)]]
+  const rows = [[changeName(change), stored, isNothing ? 'nothing: it is so already' : wantedText(change)]]
   const confirm = html`<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('stored', stored)}
 <button type="submit"${isTaken ? html` class="destructive"` : EMPTY}>${buttonOf(change)}</button> ${link(backTo(visit, proposed), 'Cancel')}</form>`
   return html`${table(visit, {
@@ -95,7 +94,6 @@ async function preview(visit: ConsoleVisit, proposed: Proposed): Promise<Html> {
     empty: EMPTY,
   })}
 ${await consequencesOf(visit, { log, changes: [change] })}
-${change.kind === 'role_grant' && change.op === 'write' ? await withEnd(visit, change.grant) : EMPTY}
 ${freshness(visit, here)}${isNothing ? html`<p>${link(backTo(visit, proposed), 'Back')}</p>` : confirm}`
 }
 
@@ -120,23 +118,8 @@ function buttonOf(change: Proposed['change']): string {
   return change.membership.status === 'suspended' ? 'Suspend' : 'Make a member'
 }
 
-/** A role has no end; a membership of a group that holds it may have one. */
-async function withEnd(
-  { organization: org, deps, may }: ConsoleVisit,
-  { app, role, subject }: { readonly app: string | null; readonly role: string; readonly subject: string },
-): Promise<Html> {
-  if (org === null || typeOf(subject) === 'group' || !may('relationships:write')) return EMPTY
-  const found = await deps.management.store.roleGrants({ log: org, apps: [app], role }, { after: null, countMax: 200 })
-  const groups = found.flatMap((one) => (typeOf(one.subject) === 'group' ? [one.subject] : [])).slice(0, GROUPS_SHOWN)
-  const links = groups.map((group) => {
-    const lines = `${group}#member@${subject}`
-    return html`<li>${link(`${address('relationships', { org, lines, op: 'write' })}#write`, html`Add them to ${name(group)}, with an end`)}</li>`
-  })
-  return html`<p class="note">A role is given until it is taken away. For an end, add the subject to a group that holds the role.${groups.length === 0 ? ' No group holds it yet.' : EMPTY}</p>${groups.length === 0 ? EMPTY : html`<ul class="details">${links}</ul>`}`
-}
-
 /** The page that shows what was changed. */
-function backTo(
+export function backTo(
   { organization: org }: ConsoleVisit,
   { change }: Proposed,
   more: { readonly [name: string]: string } = {},
@@ -206,6 +189,9 @@ export async function changeDone(visit: ConsoleVisit): Promise<Html> {
   const { store } = deps.management
   const inverse = await inverseOf(store, { log, revision: Number(query('done')), actor: `user:${person.id}` })
   const [change, ...others] = inverse ?? []
-  if (change === undefined || change.kind === 'tuple' || others.length > 0) return told
-  return html`${told}<p>${link(changeAddress(org, { log, change }), 'Undo …')}</p>`
+  if (change === undefined || others.length > 0) return told
+  if (change.kind !== 'tuple') return html`${told}<p>${link(changeAddress(org, { log, change }), 'Undo …')}</p>`
+  if (change.op === 'write' || !visit.may('relationships:write')) return told
+  const to = address('relationships', { org, lines: formatTuple(change.tuple), op: 'delete' })
+  return html`${told}<p>${link(`${to}#write`, 'Undo …')}</p>`
 }

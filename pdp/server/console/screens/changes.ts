@@ -7,10 +7,10 @@ import type { JournalId } from '../../../shared/domain/journal.ts'
 import { formatTuple, isId } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { readBackwards } from '../journal-backwards.ts'
-import { address, alert, field, hidden, instant, link, name } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name, words } from '../parts.ts'
 import { lostAccess } from '../sections/lost-access.ts'
 import { table } from '../sections/table.ts'
-import { instantIn, TIME_FORMS } from '../sections/times.ts'
+import { daysOf, instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 60
@@ -67,23 +67,23 @@ ${field({ name: 'log', label: 'Log', value: log, options: journalsFor(visit) })}
 ${field({ name: 'until', label: 'Up to revision', value: query('until') === '' ? '' : String(place.until), hint: `The latest is ${head}.` })}
 ${field({ name: 'actor', label: 'Actor', value: filter.actor, hint: 'Such as user:alice.' })}
 ${field({ name: 'text', label: 'Text in the change', value: filter.text })}
-${field({ name: 'from', label: 'From', value: from, hint: 'Such as yesterday, Monday, 2026-12-04 or -2h.' })}
+${field({ name: 'from', label: 'From', value: from, hint: html`Such as yesterday, Monday, 2026-12-04 or -2h. ${daysOf(visit.reading.zone)}` })}
 ${field({ name: 'to', label: 'To', value: end })}
 ${field({ name: 'kind', label: 'Show', value: kind, options: KINDS })}
 <button type="submit">Show</button></form>
 <p class="actions">${link(address('changes', { org, log, kind: 'lost', from: 'yesterday' }), 'Who lost access since yesterday?')} · ${link(address('changes', { org, log, kind: 'removals' }), 'Removals')}</p>
 ${unreadTimes(filter)}${kind === 'lost' ? await lostAccess(visit, entries) : EMPTY}
-${table(visit, { id: 'changes', caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), next: older === null ? null : to(older), nextText: isSearched ? 'Search older ones' : 'Older', empty: emptyText(filter) })}
+${table(visit, { id: 'changes', caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Ask', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), next: older === null ? null : to(older), nextText: isSearched ? 'Search older ones' : 'Older', empty: emptyText(filter) })}
 ${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
 ${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
 <p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY}</p>`,
   }
 }
 
-function filterOf({ query, deps }: ConsoleVisit): Filter {
+function filterOf({ query, reading }: ConsoleVisit): Filter {
   const [from, to] = [query('from').trim(), query('to').trim()]
   const at = (text: string, edge: 'begin' | 'end'): number | null =>
-    text === '' ? null : instantIn(text, deps.clock(), edge)
+    text === '' ? null : instantIn(text, reading, edge)
   const kind = KINDS.find(([one]) => one === query('kind'))?.[0] ?? ''
   return {
     actor: query('actor').trim(),
@@ -187,7 +187,8 @@ function rowOf(
     link(address('changes', { org, log, until: String(revision) }), String(revision)),
     instant(atMs),
     name(actor),
-    html`<span class="text">${name(changeText(change))}</span>${askLink(change, { org, atMs })}`,
+    html`<span class="text">${changeName(change)}</span>`,
+    askLink(change, { org, atMs }),
     isFirst ? html`<span class="id">${name(requestId)}</span>` : EMPTY,
   ]
 }
@@ -197,10 +198,14 @@ function askLink(change: Change, { org, atMs }: { org: string | null; atMs: numb
   if (change.kind !== 'tuple') return EMPTY
   const { object: resource, relation, subject } = change.tuple
   const before = new Date(atMs - 1).toISOString()
-  return html` <span class="note">${link(address('ask', { org, subject, relation, resource, as_of: before }), 'before')} · ${link(address('ask', { org, subject, relation, resource }), 'now')}</span>`
+  return html`<span class="row-actions">${link(address('ask', { org, subject, relation, resource, as_of: before }), 'before')}${link(address('ask', { org, subject, relation, resource }), 'now')}</span>`
 }
 
-export function changeText(change: Change): string {
+/** A relationship is an id; of other changes a sentence tells. */
+export const changeName = (change: Change): Html =>
+  change.kind === 'tuple' ? name(changeText(change)) : words(changeText(change))
+
+function changeText(change: Change): string {
   switch (change.kind) {
     case 'tuple':
       return `${change.op === 'write' ? '+' : '−'} ${formatTuple(change.tuple)}`

@@ -11,7 +11,7 @@ import { address, alert, csv, field, hidden, instant, link, name, verdict } from
 import { actorsMeant, askedAgain, readSubject } from '../question.ts'
 import { denials } from '../sections/denials.ts'
 import { table } from '../sections/table.ts'
-import { instantIn, TIME_FORMS } from '../sections/times.ts'
+import { daysOf, instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 100
@@ -121,7 +121,7 @@ ${field({
     ['allowed', 'allowed'],
   ],
 })}
-${deps.archive === null ? EMPTY : html`${field({ name: 'from', label: 'From', value: visit.query('from'), hint: 'Such as yesterday or -2h; for denials of all PDPs.' })}${field({ name: 'to', label: 'To', value: visit.query('to') })}`}</div></details></form>
+${deps.archive === null ? EMPTY : html`${field({ name: 'from', label: 'From', value: visit.query('from'), hint: html`Such as yesterday or -2h; for denials of all PDPs. ${daysOf(visit.reading.zone)}` })}${field({ name: 'to', label: 'To', value: visit.query('to') })}`}</div></details></form>
 ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table(visit, {
       id: 'decisions',
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
@@ -143,10 +143,10 @@ const ARCHIVED_SHOWN = 50
 const EXPORTED_MAX = 10_000
 
 /** The filter as all PDPs keep denials. */
-function denialFilter({ query, deps }: ConsoleVisit, filter: Filter): DenialFilter {
+function denialFilter({ query, reading }: ConsoleVisit, filter: Filter): DenialFilter {
   const times = [
-    ['fromMs', instantIn(query('from'), deps.clock(), 'begin')],
-    ['toMs', instantIn(query('to'), deps.clock(), 'end')],
+    ['fromMs', instantIn(query('from'), reading, 'begin')],
+    ['toMs', instantIn(query('to'), reading, 'end')],
   ] as const
   const words = (['request', 'route', 'subject', 'resource', 'reason'] as const).map((key) => [key, filter[key]])
   return Object.fromEntries([...words, ...times].filter(([, value]) => value !== '' && value !== null))
@@ -171,7 +171,7 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
   ])
   const last = found.length > ARCHIVED_SHOWN ? shown.at(-1) : undefined
   const unread = [query('from'), query('to')].filter(
-    (text) => text.trim() !== '' && instantIn(text, deps.clock(), 'begin') === null,
+    (text) => text.trim() !== '' && instantIn(text, visit.reading, 'begin') === null,
   )
   return html`${unread.map((text) => alert(html`${name(text)} names no time, so it does not count. Write ${TIME_FORMS}.`))}${table(
     visit,

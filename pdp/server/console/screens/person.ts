@@ -89,13 +89,13 @@ async function blockPage(visit: ConsoleVisit, user: string): Promise<View> {
   const here = address('people', { org, user, step: 'block' })
   const found = visit.mayEverywhere('sessions:revoke') ? await visit.deps.identity.sessionsOf(user) : null
   const rows = (found ?? []).map(({ uid, signedInMs, clients }) => [
-    name(uid),
+    html`<span class="id">${name(uid)}</span>`,
     signedInMs === null ? html`–` : instant(signedInMs),
     joined(clients.map(name)),
   ])
   const shown = table(visit, {
     id: 'memberships',
-    caption: `${rows.length} ${rows.length === 1 ? 'session ends' : 'sessions end'}`,
+    caption: 'Sessions that end',
     columns: ['Session', 'Signed in', 'Clients'],
     rows,
     empty: html`<p>Nobody is signed in as this person now.</p>`,
@@ -135,7 +135,7 @@ async function offboardPage(visit: ConsoleVisit, user: string): Promise<View> {
   return {
     title: `Offboard ${user}?`,
     body: html`<p>${name(user)} is shut out at once: sessions and tokens end, and no sign-in counts any more. All of this is taken away:</p>
-${table(visit, { id: 'sessions-that-end', caption: `${count} that ${user} holds`, columns: ['Kind', 'What', 'Organization'], rows, empty: html`<p>${name(user)} holds nothing.</p>` })}
+${table(visit, { id: 'sessions-that-end', isWhole: true, caption: html`Held by ${name(user)}${complete ? EMPTY : ', and more'}`, columns: ['Kind', 'What', 'Organization'], rows, empty: html`<p>${name(user)} holds nothing.</p>` })}
 ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('do', 'offboard')}<button type="submit" class="destructive">Shut out, and take away ${count}</button></form>
 <p>${link(address('people', { org, user }), 'Back, and change nothing')}</p>`,
   }
@@ -185,7 +185,14 @@ async function roles(visit: ConsoleVisit, user: string): Promise<Html> {
     const reading = await store.rows([log], [{ log, kind: 'grants', subject }])
     for (const row of reading.rows) {
       if (!('grants' in row) || row.key.kind !== 'grants') continue
-      const through = row.key.subject === subject ? html`directly` : html`through ${name(row.key.subject)}`
+      const group = row.key.subject
+      const member = { object: group, relation: 'member', subject }
+      const [joining] = group === subject ? [] : await store.tuples(log, member, { after: null, countMax: 1 })
+      const end = joining?.expiresAtMs ?? null
+      const through =
+        group === subject
+          ? html`directly`
+          : html`through ${name(group)}${end === null ? EMPTY : html` until ${instant(end)}`}`
       for (const grant of row.grants)
         rows.push([
           html`${grant.app === null ? EMPTY : html`${name(grant.app)} / `}${name(grant.role)}`,

@@ -12,7 +12,7 @@ import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status } from '../parts.ts'
 import { consequencesOf } from '../sections/consequences.ts'
 import { table } from '../sections/table.ts'
-import { instantIn, TIME_FORMS } from '../sections/times.ts'
+import { daysOf, instantIn, type Reading, TIME_FORMS } from '../sections/times.ts'
 import { inverseOf } from '../sections/undo.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
@@ -154,7 +154,7 @@ ${field({
   ],
 })}
 ${field({ name: 'lines', label: 'Relationships', value: lines, lines: 6, required: true, hint: `One on each line, ${CHANGES_MAX} at most: doc:1#viewer@user:alice, and its end if it has one of its own.` })}
-${field({ name: 'until', label: 'Until', value: form('until'), hint: `Empty: for ever. ${TIME_FORMS}.` })}
+${field({ name: 'until', label: 'Until', value: form('until'), hint: html`Empty: for ever. ${TIME_FORMS}. ${daysOf(visit.reading.zone)}` })}
 <button type="submit" name="action" value="preview">Preview</button></form></section>`
 }
 
@@ -225,12 +225,11 @@ function lineOf(lines: readonly Line[], place: string): string {
 
 async function readLines(visit: ConsoleVisit, text: string, op: 'write' | 'delete'): Promise<readonly Line[]> {
   const restriction = await createRestrictions()(visit.deps.management.store)
-  const nowMs = visit.deps.clock()
   const until = op === 'delete' ? '' : visit.form('until').trim()
-  const untilMs = until === '' ? null : instantIn(until, nowMs, 'end')
+  const untilMs = until === '' ? null : instantIn(until, visit.reading, 'end')
   return text.split(/\r?\n/).flatMap((line, i): readonly Line[] => {
     const number = i + 1
-    const parsed = parseTupleLine(withExactEnd(line, nowMs))
+    const parsed = parseTupleLine(withExactEnd(line, visit.reading))
     if (parsed === null) return []
     if (typeof parsed === 'string') return [{ number, text: line, tuple: null, issue: parsed }]
     const tuple = parsed.expiresAtMs === null ? { ...parsed, expiresAtMs: untilMs } : parsed
@@ -241,9 +240,9 @@ async function readLines(visit: ConsoleVisit, text: string, op: 'write' | 'delet
 }
 
 /** `doc:1#viewer@user:alice Friday` */
-function withExactEnd(line: string, nowMs: number): string {
+function withExactEnd(line: string, reading: Reading): string {
   const [, tuple, end] = /^\s*([^\s{"][^\s]*)\s+(\S+)\s*$/.exec(line) ?? []
-  const ms = end === undefined ? null : instantIn(end, nowMs, 'end')
+  const ms = end === undefined ? null : instantIn(end, reading, 'end')
   return ms === null || tuple === undefined ? line : `${tuple} ${new Date(ms).toISOString()}`
 }
 

@@ -3,7 +3,7 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { ReportedRoute, ReportedSidecar, Tried } from '../../serve/grpc/route-reports.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
 import { SCREEN_LINKS } from '../layout.ts'
-import { address, alert, field, hidden, instant, link, name, status } from '../parts.ts'
+import { address, alert, field, hidden, instant, link, name, status, words } from '../parts.ts'
 import { routeDifferences } from '../sections/route-differences.ts'
 import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
@@ -67,7 +67,7 @@ const isUntested = ({ tests }: ReportedRoute): boolean => tests === 0
 const isUnasked = ({ requests }: ReportedRoute): boolean => requests === 0
 
 async function details(visit: ConsoleVisit, sidecar: ReportedSidecar): Promise<Html> {
-  const warnings = sidecar.warnings.map((warning) => html`<li>${name(warning)}</li>`)
+  const warnings = sidecar.warnings.map((warning) => html`<li>${words(warning)}</li>`)
   return html`<section aria-labelledby="of-sidecar"><h2 id="of-sidecar">${name(sidecar.name)}</h2>
 ${tryForm(visit, sidecar)}${await tried(visit, sidecar)}
 ${warnings.length === 0 ? EMPTY : html`<h2>What its route file is warned about</h2><ul class="details">${warnings}</ul>`}
@@ -143,8 +143,8 @@ function routeTable(visit: ConsoleVisit, sidecar: ReportedSidecar): Html {
     ),
   ]
   const rows = found.map(({ id, check, shadow, requests, denied, shadowed, tests }) => [
-    name(id),
-    html`${name(check)}${shadow ? html` <span class="note">shadow mode</span>` : EMPTY}`,
+    html`<span class="text">${name(id)}</span>`,
+    html`<span class="text">${name(check)}</span>${shadow ? html` <span class="note">shadow mode</span>` : EMPTY}`,
     ...(sidecar.tests === 0 ? [] : [tests === 0 ? html`<span class="note">none</span>` : String(tests)]),
     requests === 0 ? html`<span class="note">never</span>` : String(requests),
     denied === 0 ? '0' : link(address('decisions', { org, route: id, outcome: 'denied' }), String(denied)),

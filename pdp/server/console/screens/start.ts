@@ -11,7 +11,7 @@ import { address, field, hidden, instant, link, name } from '../parts.ts'
 import { denials, perMinute } from '../sections/denials.ts'
 import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
-import { changeText } from './changes.ts'
+import { changeName } from './changes.ts'
 
 export async function showStart(visit: ConsoleVisit): Promise<View> {
   const places = Object.values(SCREEN_LINKS).filter((place) => mayOpen(visit, place))
@@ -60,7 +60,7 @@ async function latestChanges(visit: ConsoleVisit, org: string): Promise<Html> {
     id: 'changes',
     caption: html`The last changes · ${link(address('changes', { org }), 'all')}`,
     columns: ['Time', 'By', 'Change'],
-    rows: found.map(({ atMs, actor, change }) => [instant(atMs), name(actor), name(changeText(change))]),
+    rows: found.map(({ atMs, actor, change }) => [instant(atMs), name(actor), changeName(change)]),
     empty: html`<p>Nothing has been changed here yet.</p>`,
   })
 }

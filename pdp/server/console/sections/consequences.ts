@@ -44,6 +44,7 @@ export async function consequencesOf(visit: ConsoleVisit, proposal: Proposal): P
     visit,
     {
       id: 'effects',
+      isWhole: true,
       caption: `Who gains and who loses: ${least}${gains} gained, ${least}${loses} lost`,
       columns: ['Effect', 'Subject', 'Access', 'Ask'],
       rows,

@@ -4,6 +4,7 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
 import { field, hidden } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
+import { daysOf } from './times.ts'
 
 /** Roles of apps, for those who may read the manifests. */
 export async function knownRoles(visit: ConsoleVisit): Promise<readonly (readonly [string, string])[]> {
@@ -22,7 +23,7 @@ export async function giveRoleForm(visit: ConsoleVisit, subject: string | null):
   const one = { name: 'role', label: 'Role', value: '', required: true as const }
   const who = { name: 'subject', label: 'Subject', value: '', required: true as const, suggest: 'subject' as const }
   return html`<form method="get" action="/console/change" class="question">${hidden('org', visit.organization)}${hidden('what', 'role')}
-${subject === null ? field({ ...who, hint: 'Such as user:alice or group:staff.' }) : hidden('subject', subject)}${field(known.length === 0 ? { ...one, hint: 'APP/ROLE, or ROLE of the organization.' } : { ...one, options: known })}
+${subject === null ? field({ ...who, hint: 'Such as user:alice or group:staff.' }) : hidden('subject', subject)}${field(known.length === 0 ? { ...one, hint: 'APP/ROLE, or ROLE of the organization.' } : { ...one, options: known })}${field({ name: 'until', label: 'Until', value: '', hint: html`Empty: until it is taken away. Such as Friday or 2026-12-04. ${daysOf(visit.reading.zone)}` })}
 <button type="submit" class="plain">Give a role …</button></form>`
 }
 

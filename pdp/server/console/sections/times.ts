@@ -1,34 +1,53 @@
-/** Instants as people write them: `Friday`, `tomorrow`, `2026-12-04`, `+3d`, or exact. Days are those of UTC. */
+/** Instants as people write them: `Friday`, `tomorrow`, `2026-12-04`, `+3d`, or exact. Days are those of the reader's zone. */
+import { type Html, html } from '../../../shared/base/html.ts'
 
 const DAY_MS = 86_400_000
 const UNIT_MS: { readonly [unit: string]: number } = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
 const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday']
 const DAYS: { readonly [name: string]: number } = { yesterday: -1, today: 0, tomorrow: 1 }
-export const TIME_FORMS = 'Friday, tomorrow, 2026-12-04, +3d or 2026-12-04T12:00Z; days are those of UTC'
+export const TIME_FORMS = 'Friday, tomorrow, 2026-12-04, +3d or 2026-12-04T12:00Z'
+
+/** For a hint. A script puts the browser's zone in its place, which the next page has from it. */
+export const daysOf = (zone: string): Html => html`Days are those of <span data-zone>${zone}</span>.`
+
+/** Where and when somebody writes a time. */
+export type Reading = { readonly nowMs: number; readonly zone: string }
+
+/** The zone of that name, or UTC. */
+export function zoneIn(text: string): string {
+  try {
+    return /^[A-Za-z][\w+/-]{0,63}$/.test(text)
+      ? new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone
+      : 'UTC'
+  } catch {
+    return 'UTC'
+  }
+}
 
 /**
  * Milliseconds since the epoch; null for a text that names no time. `edge`: a day means its first instant, or the one after its
- * last. A weekday is the next one, today included; before `now` with `edge` 'begin', the latest one.
+ * last. A weekday is the next one, today included; before now with `edge` 'begin', the latest one.
  */
-export function instantIn(text: string, nowMs: number, edge: 'begin' | 'end'): number | null {
+export function instantIn(text: string, { nowMs, zone }: Reading, edge: 'begin' | 'end'): number | null {
   const word = text.trim().toLowerCase()
   const span = /^([+-])(\d{1,4})([mhdw])$/.exec(word)
   if (span !== null) {
     const [, sign, count = '', unit = ''] = span
     return nowMs + (sign === '-' ? -1 : 1) * Number(count) * (UNIT_MS[unit] ?? 0)
   }
-  const day = dayIn(word, nowMs, edge)
-  if (day !== null) return edge === 'begin' ? day : day + DAY_MS
-  if (!/^\d{4}-\d\d-\d\dt\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:\d\d)?$/.test(word)) return null
-  const ms = Date.parse(/t[^z+-]*$/.test(word) ? `${word}z` : word)
-  return Number.isNaN(ms) ? null : ms
+  const day = dayIn(word, wallClock(nowMs, zone), edge)
+  if (day !== null) return instantAt(edge === 'begin' ? day : day + DAY_MS, zone)
+  if (!/^[1-9]\d{3}-\d\d-\d\dt\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:\d\d)?$/.test(word)) return null
+  const isLocal = /t[^z+-]*$/.test(word)
+  const ms = Date.parse(isLocal ? `${word}z` : word)
+  return Number.isNaN(ms) ? null : isLocal ? instantAt(ms, zone) : ms
 }
 
-/** The first instant of a day. */
+/** The beginning of a day on the wall clock. */
 function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | null {
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS
   if (Object.hasOwn(DAYS, word)) return today + (DAYS[word] ?? 0) * DAY_MS
-  if (/^\d{4}-\d\d-\d\d$/.test(word)) {
+  if (/^[1-9]\d{3}-\d\d-\d\d$/.test(word)) {
     const ms = Date.parse(`${word}T00:00:00Z`)
     // Not 31 February, which JavaScript takes for a day of March.
     return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== word ? null : ms
@@ -37,4 +56,27 @@ function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | nul
   if (weekday === -1) return null
   const ahead = (weekday - new Date(today).getUTCDay() + 7) % 7
   return today + (edge === 'begin' && ahead > 0 ? ahead - 7 : ahead) * DAY_MS
+}
+
+/** What clocks of the zone show, as if they showed UTC. */
+function wallClock(ms: number, zone: string): number {
+  if (zone === 'UTC') return ms
+  const format = new Intl.DateTimeFormat('en-US', {
+    ...{ timeZone: zone, hourCycle: 'h23' },
+    ...{ year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' },
+  })
+  const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]))
+  const at = (part: Intl.DateTimeFormatPartTypes): number => parts.get(part) ?? 0
+  const seconds = Date.UTC(at('year'), at('month') - 1, at('day'), at('hour'), at('minute'), at('second'))
+  return seconds + (((ms % 1000) + 1000) % 1000)
+}
+
+/** The first instant at which clocks of the zone show this, or as long after the leap as it is past its beginning. */
+function instantAt(wallMs: number, zone: string): number {
+  const shiftAround = (around: number): number => wallClock(around, zone) - around
+  const [first, last] = [wallMs - DAY_MS, wallMs + DAY_MS]
+    .map((around) => wallMs - shiftAround(around))
+    .toSorted((one, other) => one - other)
+  if (first === undefined || last === undefined) return wallMs
+  return wallClock(first, zone) === wallMs ? first : last
 }

@@ -1,5 +1,5 @@
 /** One deadline for a whole call: a call that is not answered in time ends with an error, whatever it waits for. */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { onceLate } from '../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 
@@ -19,18 +19,14 @@ export type Deadlines = {
 }
 export const DEADLINES: Deadlines = { decisionMs: 1_000, callMs: 5_000 }
 
-/** `refuse` answers the request. */
-export function addDeadline(
-  app: FastifyInstance,
-  { decisionMs, callMs }: Deadlines,
-  refuse: (err: Error, request: FastifyRequest, reply: FastifyReply) => void,
-): void {
+/** What is late is answered as any other error of its route. */
+export function addDeadline(app: FastifyInstance, { decisionMs, callMs }: Deadlines): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { deadline = 'call' } = request.routeOptions.config
     if (deadline === 'none' || request.is404) return done()
     const end = onceLate(request.raw, deadline === 'decision' ? decisionMs : callMs, () => {
       const isAnswered = reply.sent || reply.raw.headersSent
-      if (!isAnswered) refuse(new PdpError('store_unavailable', 'there was no answer in time'), request, reply)
+      if (!isAnswered) reply.send(new PdpError('store_unavailable', 'there was no answer in time'))
     })
     reply.raw.once('close', end)
     done()

@@ -27,6 +27,10 @@ const undoIn = ({ text: page }: Shown): string =>
 const memberOf = async (user: string): Promise<unknown> =>
   world.manage('GET', `/v1/organizations/acme/members/${user}`).catch(() => null)
 
+const membersOf = async (group: string): Promise<{ subject: string; expires_at: string }[]> =>
+  (await world.manage('GET', `/v1/organizations/acme/relationships?object=${group}`)).items
+const DAY_MS = 86_400_000
+
 const SUSPENSION = { what: 'member', user: 'bob', tier: 'member', status: 'suspended' }
 const ROLE = { what: 'role', op: 'write', app: 'docs', role: 'exporter', subject: 'user:bob' }
 
@@ -84,22 +88,53 @@ describe('a role', () => {
     expect((await world.manage('GET', '/v1/role-grants?subject=user:bob')).items).toEqual([])
   })
 
-  test('has an end through a group that holds it', async () => {
-    await world.manage('POST', '/v1/organizations/acme/role-grants', {
-      app: 'docs',
-      role: 'exporter',
-      subject: 'group:exporters',
+  test('has an end through a group of its own, whose membership goes back by Undo', async () => {
+    const until = { ...ROLE, until: '+3d' }
+    const shown = await get(root, at(until))
+    expect(text(shown)).toMatch(/role docs\/exporter for group:until-docs-exporter none held/)
+    expect(text(shown)).toMatch(/group:until-docs-exporter#member@ ?user:bob none until 20/)
+    expect(text(shown)).toMatch(/\+ gains user:bob docs:export organization:acme/)
+    const done = await followed(await confirm(at(until)))
+    expect(text(done)).toMatch(/docs \/ exporter through group:until-docs-exporter until 20/)
+    const [held] = await membersOf('group:until-docs-exporter')
+    const leftMs = Date.parse(held?.expires_at ?? '') - Date.now()
+    expect([held?.subject, leftMs > 2 * DAY_MS, leftMs <= 3 * DAY_MS]).toEqual(['user:bob', true, true])
+    const undo = /href="([^"]*)">Undo/.exec(done.text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    expect((await get(root, undo)).text).toContain('group:until-docs-exporter#member@user:bob</textarea>')
+    // Once more, and later: the group holds the role already, and the end alone is new.
+    const later = text(await get(root, at({ ...ROLE, until: '+5d' })))
+    expect([later.includes('for group:until'), / until 20\S+ \S+ UTC until 20/.test(later)]).toEqual([false, true])
+    expect((await confirm(at({ ...ROLE, until: '+5d' }))).status).toBe(303)
+  })
+
+  test('with an end is not written when it changed after the preview', async () => {
+    const until = at({ ...ROLE, subject: 'user:anna', until: '+3d' })
+    const form =
+      /<form method="post" action="\/console\/change.*?<\/form>/s.exec((await get(root, until)).text)?.[0] ?? ''
+    await world.manage('POST', '/v1/organizations/acme/relationships', {
+      write: ['group:until-docs-exporter#member@user:anna'],
     })
-    const page = await get(root, at(ROLE))
-    expect(page.text).toContain(encodeURIComponent('group:exporters#member@user:bob'))
-    const joining = '/console/relationships?org=acme'
-    const csrf = /name="csrf" value="([^"]+)"/.exec(page.text)?.[1] ?? ''
-    const lines = 'group:exporters#member@user:bob'
-    const shown = text(await post(root, joining, { csrf, op: 'write', lines, until: '+3d', action: 'preview' }))
-    expect(shown).toMatch(/\+ gains user:bob docs:export organization:acme/)
+    const answer = await post(root, until, hiddenFields(form))
+    expect([answer.status, text(answer).includes('changed after the preview')]).toEqual([409, true])
+    const found = await membersOf('group:until-docs-exporter')
+    expect(found.find(({ subject }) => subject === 'user:anna')?.expires_at).toBeNull()
+  })
+
+  test.each([
+    [{ until: 'someday' }, 400, 'names no time'],
+    [{ until: '-1d' }, 400, 'is over already'],
+    [{ until: '+1d', everywhere: 'yes' }, 400, 'one organization'],
+    [{ until: '+1d', op: 'delete' }, 400, 'one organization'],
+    [{ until: '+1d', what: 'member', user: 'bob', tier: 'member' }, 400, 'one organization'],
+    [{ until: '+1d', subject: 'device:1' }, 400, 'group'],
+  ])('with the end %j has no preview', async (more, status, words) => {
+    const shown = await get(root, at({ ...ROLE, ...more }))
+    expect([shown.status, text(shown).includes(words)]).toEqual([status, true])
   })
 
   test('that is held already is nothing to do', async () => {
+    const grant = { app: 'docs', role: 'exporter', subject: 'group:exporters' }
+    await world.manage('POST', '/v1/organizations/acme/role-grants', grant)
     const twice = at({ ...ROLE, subject: 'group:exporters' })
     const shown = await get(root, twice)
     expect([text(shown).includes('it is so already'), shown.text.includes('Give the role')]).toEqual([true, false])
@@ -124,6 +159,7 @@ test('nobody previews or writes what they may not', async () => {
   expect((await get(bob, at(ROLE))).status).toBe(403)
   expect((await get(bob, at(SUSPENSION))).status).toBe(403)
   expect((await get(anna, at({ ...ROLE, everywhere: 'yes' }))).status).toBe(403)
+  expect((await get(bob, at({ ...ROLE, until: '+1d' }))).status).toBe(403)
 })
 
 test('a preview says nothing of who exists in another organization', async () => {
@@ -136,4 +172,35 @@ test('a preview says nothing of who exists in another organization', async () =>
       .replaceAll(/[0-9a-f-]{36}/g, '')
   expect(await told('tom')).toBe(await told('zed'))
   expect(await told('tom')).toContain('Preview')
+})
+
+describe('the zone of a browser without scripts', () => {
+  test('is chosen once, and days are those of it', async () => {
+    const page = await get(root, '/console/relationships?org=acme')
+    const form = /<form class="question zone".*?<\/form>/s.exec(page.text)?.[0] ?? ''
+    const answer = await post(root, '/console/zone', { ...hiddenFields(form), zone: ' Pacific/Kiritimati ' })
+    expect([answer.status, answer.headers.get('location')]).toEqual([
+      303,
+      `${world.issuer}/console/relationships?org=acme`,
+    ])
+    const then = await get(root, '/console/relationships?org=acme')
+    expect(text(then)).toContain('Days are those of Pacific/Kiritimati')
+    const sent = { ...hiddenFields(form), op: 'write', lines: 'doc:zone#viewer@user:bob 2099-01-31', action: 'preview' }
+    expect(text(await post(root, '/console/relationships?org=acme', sent))).toContain('2099-01-31 10:00:00 UTC')
+  })
+
+  test.each([
+    [{ csrf: 'wrong' }, {}, 403],
+    [{}, { origin: 'https://elsewhere.example' }, 403],
+    [{ to: 'https://elsewhere.example/' }, {}, 303],
+    [{ to: '//elsewhere.example/console' }, {}, 303],
+    [{ zone: 'Mars/Olympus; Path=/' }, {}, 303],
+  ])('is not taken from %j with %j further than it should', async (more, headers, status) => {
+    const page = await get(root, '/console/relationships?org=acme')
+    const form = /<form class="question zone".*?<\/form>/s.exec(page.text)?.[0] ?? ''
+    const answer = await post(root, '/console/zone', { ...hiddenFields(form), ...more }, headers)
+    expect(answer.status).toBe(status)
+    if (status === 303) expect(answer.headers.get('location')).toMatch(`${world.issuer}/console`)
+    if ('zone' in more) expect(answer.headers.get('set-cookie')).toMatch(/^portcullis_zone=UTC; Path=\/console;/)
+  })
 })

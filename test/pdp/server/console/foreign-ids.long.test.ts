@@ -50,7 +50,7 @@ const NAMED: { readonly [parameter: string]: readonly string[] } = {
 /** Every parameter that a screen reads. */
 function parameters(): readonly string[] {
   const root = new URL('../../../../pdp/server/console/', import.meta.url)
-  const files = ['', 'screens/'].flatMap((folder) =>
+  const files = ['', 'screens/', 'sections/'].flatMap((folder) =>
     readdirSync(new URL(folder, root)).flatMap((name) => (name.endsWith('.ts') ? [folder + name] : [])),
   )
   const sources = files.map((file) => readFileSync(new URL(file, root), 'utf8')).join('\n')

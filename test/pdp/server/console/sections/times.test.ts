@@ -1,11 +1,11 @@
-/** Times as people write them; days are those of UTC. */
+/** Times as people write them; days are those of the reader's zone. */
 import { expect, test } from 'vitest'
-import { instantIn } from '../../../../../pdp/server/console/sections/times.ts'
+import { instantIn, zoneIn } from '../../../../../pdp/server/console/sections/times.ts'
 
 /** A Saturday. */
 const NOW = Date.parse('2026-11-28T10:30:00Z')
-const at = (text: string, edge: 'begin' | 'end'): string | null => {
-  const ms = instantIn(text, NOW, edge)
+const at = (text: string, edge: 'begin' | 'end', zone = 'UTC', nowMs = NOW): string | null => {
+  const ms = instantIn(text, { nowMs, zone }, edge)
   return ms === null ? null : new Date(ms).toISOString()
 }
 
@@ -44,6 +44,7 @@ test.each([
   '2026-02-31',
   '2026-13-01',
   '26-12-04',
+  '0026-12-04',
   '12/04/2026',
 ])('"%s" names no time', (text) => {
   expect(at(text, 'end')).toBeNull()
@@ -52,5 +53,40 @@ test.each(['2026-12-04T25:00', '2026-12-04 12:00', '2026-12-04T12', 'constructor
   '"%s" is not taken for an instant',
   (text) => {
     expect(at(text, 'begin')).toBeNull()
+  },
+)
+
+test.each([
+  ['2026-12-04', 'end', 'Europe/Berlin', '2026-12-04T23:00:00.000Z'],
+  ['2026-12-04', 'end', 'Pacific/Kiritimati', '2026-12-04T10:00:00.000Z'],
+  ['today', 'begin', 'Pacific/Kiritimati', '2026-11-28T10:00:00.000Z'],
+  ['today', 'begin', 'Pacific/Pago_Pago', '2026-11-27T11:00:00.000Z'],
+  ['Friday', 'end', 'America/New_York', '2026-12-05T05:00:00.000Z'],
+  ['+3d', 'end', 'America/New_York', '2026-12-01T10:30:00.000Z'],
+  ['2026-12-04T12:00', 'end', 'Asia/Kathmandu', '2026-12-04T06:15:00.000Z'],
+  ['2026-12-04T12:00Z', 'end', 'Asia/Kathmandu', '2026-12-04T12:00:00.000Z'],
+  // The last day of summer time has 25 hours, and the first one 23.
+  ['2026-10-25', 'begin', 'Europe/Berlin', '2026-10-24T22:00:00.000Z'],
+  ['2026-10-25', 'end', 'Europe/Berlin', '2026-10-25T23:00:00.000Z'],
+  ['2027-03-28', 'end', 'Europe/Berlin', '2027-03-28T22:00:00.000Z'],
+  // This day begins at one o'clock.
+  ['2026-04-24', 'begin', 'Africa/Cairo', '2026-04-23T22:00:00.000Z'],
+  // A time that is shown twice is the first one; one that is leapt over is as late after the leap.
+  ['2026-11-01T01:30', 'begin', 'America/New_York', '2026-11-01T05:30:00.000Z'],
+  ['2027-03-28T02:30', 'begin', 'Europe/Berlin', '2027-03-28T01:30:00.000Z'],
+] as const)('"%s" as the %s in %s is %s', (text, edge, zone, expected) => {
+  expect(at(text, edge, zone)).toBe(expected)
+})
+
+test('a weekday is the one of the zone, where UTC has another day already', () => {
+  const nowMs = Date.parse('2026-11-28T01:00:00Z')
+  expect(at('friday', 'end', 'America/New_York', nowMs)).toBe('2026-11-28T05:00:00.000Z')
+  expect(at('friday', 'end', 'UTC', nowMs)).toBe('2026-12-05T00:00:00.000Z')
+})
+
+test.each(['', 'Mars/Olympus', '../etc', '+01:00', 'Europe/Berlin; x', '__proto__', 'a'.repeat(65), '<b>'])(
+  'the zone "%s" is UTC, because there is none of that name',
+  (text) => {
+    expect(zoneIn(text)).toBe('UTC')
   },
 )

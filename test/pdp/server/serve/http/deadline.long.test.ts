@@ -1,7 +1,9 @@
 /** No call waits longer than its deadline, whatever it waits for; one that is still arriving, or that streams, is not cut. */
 import { request } from 'node:http'
+import Fastify from 'fastify'
 import { afterEach, expect, test } from 'vitest'
 import { storeEntitlements } from '../../../../../pdp/engine/store/entitlements/store-source.ts'
+import { addDeadline } from '../../../../../pdp/server/serve/http/deadline.ts'
 import { type Served, seedAcme, serve } from '../harness.ts'
 
 const NEVER = new Promise<never>(() => undefined)
@@ -61,6 +63,21 @@ function sendSlowly(path: string, options: { token: string; type: string; method
   }).on('error', reject)
   return { out, answer: promise }
 }
+
+test('a page that is late is a page', async () => {
+  served = await serve({})
+  const app = Fastify()
+  addDeadline(app, { ...PATIENT, callMs: 50 })
+  await app.register(async (scope) => {
+    scope.setErrorHandler(async (err: Error, _request, reply) =>
+      reply.code(503).type('text/html').send(`<p>${err.message}`),
+    )
+    scope.get('/console', () => NEVER)
+  })
+  const { statusCode, headers, body } = await app.inject('/console')
+  expect([statusCode, headers['content-type'], body]).toEqual([503, 'text/html', '<p>there was no answer in time'])
+  await app.close()
+})
 
 test('the deadline begins when the body has arrived', async () => {
   served = await serve({ deadlines: { ...PATIENT, callMs: 2_000 } })
