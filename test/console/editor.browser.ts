@@ -87,9 +87,8 @@ test('without scripts the text is a plain field, and a mistake is told with its 
   const page = await open({ javaScriptEnabled: false })
   await editorOf(page).fill(WRONG)
   await page.getByRole('button', { name: 'Check and compare' }).click()
-  const told = await page.getByRole('alert').innerText()
-  expect(told).toContain(`line ${WRONG_LINE}`)
-  expect(told).toContain('define member: [usr, group#member]')
+  await expect.poll(() => page.getByRole('alert').innerText()).toContain('define member: [usr, group#member]')
+  expect(await page.getByRole('alert').innerText()).toContain(`line ${WRONG_LINE}`)
   expect(await editorOf(page).inputValue()).toBe(WRONG)
 })
 

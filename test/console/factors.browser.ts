@@ -87,6 +87,8 @@ async function open(colorScheme: Scheme, javaScriptEnabled = true, offersPasskey
 }
 const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
 const text = (page: Page): Promise<string> => page.getByRole('main').innerText()
+/** Waits for it: a script may be about to leave the page. */
+const shows = (page: Page, wanted: string): Promise<void> => expect.poll(() => text(page)).toContain(wanted)
 /** Somebody without a second factor: a test that is tried again meets nobody who has got one before. */
 async function newPerson(name: string): Promise<string> {
   const id = `${name}-${++people}`
@@ -134,6 +136,7 @@ test.each(['light', 'dark'] as const)(
     await look('authenticator-wrong')
     await page.getByLabel('Code that').fill(codeOf(secret, Date.now()))
     await press(page, 'Switch it on')
+    await page.getByRole('link', { name: 'I have kept them' }).waitFor()
     await look('recovery-codes')
     const codes = await page.locator('.codes code').allInnerTexts()
     expect(codes).toHaveLength(10)
@@ -150,7 +153,7 @@ test.each(['light', 'dark'] as const)(
     await look('recovery-wrong')
     await page.getByLabel('One of your').fill(codes[0] ?? '')
     await press(page, 'Use the recovery code')
-    expect(await text(page)).toContain('9 of 10 are left')
+    await shows(page, '9 of 10 are left')
     await look('recovery-used')
     await page.getByRole('link', { name: 'To your account' }).click()
     await page.getByRole('link', { name: 'Authenticator app' }).click()
@@ -160,16 +163,16 @@ test.each(['light', 'dark'] as const)(
 
     await page.goto('/account/passkeys')
     await givePassword(page, person)
-    expect(await text(page)).toContain('Passkeys need JavaScript')
+    await shows(page, 'Passkeys need JavaScript')
     await look('passkeys-without-script')
     await page.context().clearCookies()
     await page.goto('/account')
     await press(page, 'Sign in with a passkey')
-    expect(await text(page)).toContain('Passkeys need JavaScript')
+    await shows(page, 'Passkeys need JavaScript')
     await look('passkey-without-script')
     await press(page, 'Use the password instead')
     await givePassword(page, person)
-    expect(await text(page)).toContain(`${person}@acme.example`)
+    await shows(page, `${person}@acme.example`)
     expect(complaints).toEqual([])
   },
   180_000,
@@ -188,7 +191,7 @@ test.each(['light', 'dark'] as const)(
     await press(page, 'Add a passkey')
     await page.getByRole('link', { name: 'I have kept them' }).click()
     await page.getByRole('link', { name: 'Passkeys' }).click()
-    expect(await text(page)).toContain('Laptop <b>')
+    await shows(page, 'Laptop <b>')
     await look('passkeys')
     // The device has one for this account, which it says itself.
     await page.getByLabel('Name, such as').fill('Again')
@@ -201,14 +204,14 @@ test.each(['light', 'dark'] as const)(
     await look('sign-in-with-passkey')
     await press(page, 'Sign in with a passkey')
     await passThrough(page)
-    expect(await text(page)).toContain(`${person}@acme.example`)
+    await shows(page, `${person}@acme.example`)
     await look('account-with-passkey')
 
     await page.context().clearCookies()
     await page.goto('/account')
     await givePassword(page, person)
     await passThrough(page)
-    expect(await text(page)).toContain(`${person}@acme.example`)
+    await shows(page, `${person}@acme.example`)
 
     await page.context().clearCookies()
     const answered = await ask(page, 'ledger', { acr_values: 'mfa' })
@@ -245,7 +248,7 @@ test.each(['light', 'dark'] as const)(
     await look('passkey-wrong')
     await press(page, 'Use the password instead')
     await givePassword(page, person)
-    expect(await text(page)).toContain(`${person}@acme.example`)
+    await shows(page, `${person}@acme.example`)
     expect(complaints).toEqual([])
   },
   180_000,
@@ -270,13 +273,13 @@ test.each(['light', 'dark'] as const)(
     const { page, look, complaints } = await open(scheme, false)
     const answered = await ask(page, 'vault')
     await givePassword(page, await newPerson('cleo'))
-    expect(await text(page)).toContain('Vault asks everybody for a second factor')
+    await shows(page, 'Vault asks everybody for a second factor')
     await look('second-factor-needed')
     await page.getByRole('link', { name: 'Authenticator app' }).click()
     await look('second-factor-setup')
     const secret = (await page.locator('.key').innerText()).replaceAll(' ', '')
     await page.getByRole('link', { name: 'Go on with the sign-in' }).click()
-    expect(await text(page)).toContain('A second factor is needed')
+    await shows(page, 'A second factor is needed')
     await page.goBack()
     const shown = (await page.locator('.key').innerText()).replaceAll(' ', '')
     await page.getByLabel('Code that').fill(codeOf(shown === secret ? secret : shown, Date.now()))
@@ -349,7 +352,7 @@ test.each(['light', 'dark'] as const)(
     await page.context().clearCookies()
     await page.goto('/account')
     await page.waitForURL(/\/account$/)
-    expect(await text(page)).toContain(`${person}@acme.example`)
+    await shows(page, `${person}@acme.example`)
     await page.goto('/account/password')
     await page.getByLabel('Show password').check()
     expect(await page.locator('input[type=password]').count()).toBe(0)

@@ -61,7 +61,7 @@ const PARAMETERS: { readonly [screen: string]: readonly string[] } = {
   relationships: ['object', 'relation', 'subject', 'lines', 'op', 'page', 'done'],
   organization: ['members', 'below', 'roles', 'entitlements', 'done'],
   people: ['user', 'search', 'page', 'done'],
-  change: ['what', 'user', 'tier', 'status', 'op', 'app', 'role', 'subject', 'everywhere'],
+  change: ['what', 'user', 'tier', 'status', 'op', 'app', 'role', 'subject', 'everywhere', 'until'],
   invitations: ['email', 'role', 'roles', 'language', 'page', 'done'],
   routes: ['sidecar', 'method', 'target', 'claims', 'show'],
   streams: ['stream', 'after', 'done'],

@@ -11,6 +11,11 @@ const WIDTHS = [390, 768, 1024, 1440]
 const KEPT = ['ask-allowed', 'ask-denied', 'model', 'decisions']
 /** `CONSOLE_PICTURES` names a folder for all of them. */
 const ALL = process.env.CONSOLE_PICTURES
+/** The editor measures its lines a frame after it is there. */
+const MEASURED = `new Promise((done) => {
+  const look = () => (document.querySelector('[data-problems]:not([hidden])') === null ? requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))) : setTimeout(look, 50))
+  look()
+})`
 const KEPT_FOLDER = 'docs/pictures'
 
 let world: OwnWorld
@@ -31,19 +36,21 @@ test.each(['light', 'dark'] as const)(
   async (colorScheme) => {
     const { page } = await openTab(browser, world, { person: 'root', colorScheme })
     for (const [name, path] of Object.entries(SCREENS)) {
+      if (ALL === undefined && !KEPT.includes(name)) continue
+      expect((await page.goto(path, { waitUntil: 'load' }))?.status()).toBe(200)
       for (const width of ALL === undefined ? [] : WIDTHS) {
         await page.setViewportSize({ width, height: 900 })
-        await page.goto(path, { waitUntil: 'load' })
+        await page.evaluate(MEASURED)
         mkdirSync(ALL ?? '', { recursive: true })
         await page.screenshot({ path: join(ALL ?? '', `${name}-${width}-${colorScheme}.png`), fullPage: true })
       }
       if (!KEPT.includes(name)) continue
       await page.setViewportSize({ width: 1024, height: 640 })
-      await page.goto(path, { waitUntil: 'load' })
+      await page.evaluate(MEASURED)
       mkdirSync(KEPT_FOLDER, { recursive: true })
       await page.screenshot({ path: join(KEPT_FOLDER, `console-${name}-${colorScheme}.png`) })
     }
     expect(page.url()).toContain('/console')
   },
-  240_000,
+  480_000,
 )

@@ -24,6 +24,7 @@ export const SCREENS: { readonly [name: string]: string } = {
   block: '/console/people?org=acme&user=bob&step=block',
   suspension: '/console/change?org=acme&what=member&user=bob&tier=member&status=suspended',
   'role-given': '/console/change?org=acme&what=role&op=write&app=docs&role=exporter&subject=user%3Abob',
+  'role-until': '/console/change?org=acme&what=role&app=docs&role=exporter&subject=user%3Abob&until=2099-01-31',
   'lost-access': '/console/changes?org=acme&kind=lost&from=yesterday',
   invitations: '/console/invitations?org=acme',
   routes: '/console/routes?org=acme',

@@ -4,8 +4,10 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { launchChromium, openTab, type Tab } from './chromium.ts'
 import { type OwnWorld, startOwnWorld } from './own-world.ts'
 
-/** The page of a new tab, which ends with the test. */
-export type Open = (options: BrowserContextOptions & { readonly person: string }) => Promise<Page>
+/** The page of a new tab, which ends with the test. `isFresh`: in a new session. */
+export type Open = (
+  options: BrowserContextOptions & { readonly person: string; readonly isFresh?: true },
+) => Promise<Page>
 
 /** `onWorld` is called before the first test. */
 export function useTabs(onWorld: (world: OwnWorld) => void): Open {
@@ -29,8 +31,8 @@ export function useTabs(onWorld: (world: OwnWorld) => void): Open {
   })
   /** Signed in once for each person: most tests are about what comes after. */
   const states = new Map<string, Awaited<ReturnType<BrowserContext['storageState']>>>()
-  return async ({ person, ...options }) => {
-    const known = states.get(person)
+  return async ({ person, isFresh, ...options }) => {
+    const known = isFresh ? undefined : states.get(person)
     const signedIn = known === undefined ? { person } : { person: null, storageState: known }
     const tab = await openTab(browser, world, { ...options, ...signedIn })
     tabs.push(tab)

@@ -37,7 +37,9 @@ export function proposedIn({ organization: org, query }: ConsoleVisit): Proposed
   if (query('what') === 'member') {
     const [user, tier] = [query('user').trim(), TIERS.find((one) => one === query('tier'))]
     if (!isId(user)) throw new RequestProblem('request_invalid', 'name a person by the id')
-    const state = query('status') === 'suspended' ? 'suspended' : 'active'
+    const state = (['active', 'suspended'] as const).find((one) => one === (query('status') || 'active'))
+    if ((tier === undefined && query('tier') !== '') || state === undefined)
+      throw new RequestProblem('request_invalid', `a membership is ${TIERS.join(', ')}, and active or suspended`)
     const membership = tier === undefined ? null : ({ role: tier, status: state } as const)
     return { log: org, change: { kind: 'membership', user, membership } }
   }
@@ -93,9 +95,18 @@ async function preview(visit: ConsoleVisit, proposed: Proposed): Promise<Html> {
     rows,
     empty: EMPTY,
   })}
-${await consequencesOf(visit, { log, changes: [change] })}
+${await consequencesOf(visit, { log, changes: [change] })}${mayBeInvited(visit, change, stored)}
 ${freshness(visit, here)}${isNothing ? html`<p>${link(backTo(visit, proposed), 'Back')}</p>` : confirm}`
 }
+
+/** A tenant cannot make a person a member without consent. */
+const mayBeInvited = (visit: ConsoleVisit, change: Proposed['change'], stored: string): Html =>
+  change.kind !== 'membership' ||
+  change.membership?.status !== 'active' ||
+  visit.mayEverywhere('directory:write') ||
+  /(?:active|suspended)$/.test(stored)
+    ? EMPTY
+    : html`<p class="note">People who belong to none of your organizations are invited, and must accept before any of this counts.</p>`
 
 const NONE = 'none'
 
@@ -155,6 +166,12 @@ export async function actChange(visit: ConsoleVisit): Promise<View> {
       }
     }
   }
+  if (
+    change.kind === 'membership' &&
+    change.membership !== null &&
+    (await storedText(visit, proposed)) !== wantedText(change)
+  )
+    return { goTo: backTo(visit, proposed, { done: 'invited' }) }
   const revision = await revisionOf(visit.deps.management.store, { log, requestId: visit.requestId })
   const place = log === ENVIRONMENT ? { log: 'environment' } : {}
   return { goTo: backTo(visit, proposed, { done: String(revision ?? 0), ...place }) }
@@ -189,7 +206,9 @@ export async function changeDone(visit: ConsoleVisit): Promise<Html> {
   const { store } = deps.management
   const inverse = await inverseOf(store, { log, revision: Number(query('done')), actor: `user:${person.id}` })
   const [change, ...others] = inverse ?? []
-  if (change === undefined || others.length > 0) return told
+  // Nobody is made a member who has not agreed to it.
+  const isInvitation = change?.kind === 'membership' && change.membership?.status === 'invited'
+  if (change === undefined || others.length > 0 || isInvitation) return told
   if (change.kind !== 'tuple') return html`${told}<p>${link(changeAddress(org, { log, change }), 'Undo …')}</p>`
   if (change.op === 'write' || !visit.may('relationships:write')) return told
   const to = address('relationships', { org, lines: formatTuple(change.tuple), op: 'delete' })

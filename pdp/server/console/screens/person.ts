@@ -27,6 +27,7 @@ const DONE: { readonly [what: string]: string } = {
     'The person is shut out: sessions and tokens have ended, and no sign-in counts. Unblock undoes it, but no session comes back.',
   unblock: 'The person can sign in again.',
   offboard: 'The person is shut out, and everything that they held was taken away.',
+  invited: 'The person is invited: they must accept before the membership counts.',
   rest: 'The person is shut out. There is more to take away than one call takes: do it again.',
 }
 

@@ -27,9 +27,11 @@ type Effect = {
 }
 type Consequences = { readonly effects: readonly Effect[]; readonly isWhole: boolean }
 
-/** People and clients. Nothing for those who may not ask about others. */
+/** People and clients. Those who may not ask about others read that it is not shown. */
 export async function consequencesOf(visit: ConsoleVisit, proposal: Proposal): Promise<Html> {
-  if (!visit.may('decisions:read') || visit.organization === null) return EMPTY
+  if (visit.organization === null) return EMPTY
+  if (!visit.may('decisions:read'))
+    return html`<p class="note">Who gains and who loses is shown to those with <code>portcullis:decisions:read</code>.</p>`
   const { effects, isWhole } = await compute(visit, visit.organization, proposal)
   const { organization: org } = visit
   const [gains, loses] = ['+ gains', '− loses'].map((sign) => effects.filter((one) => one.sign === sign).length)

@@ -64,6 +64,13 @@ describe('a membership', () => {
     await world.manage('PUT', '/v1/organizations/acme/members/bob', { role: 'member', status: 'active' })
   })
 
+  test('that was not accepted yet and was ended is not made active by Undo', async () => {
+    await world.manage('PUT', '/v1/organizations/acme/members/tom', { role: 'member', status: 'invited' })
+    const done = await followed(await confirm(at({ what: 'member', user: 'tom', tier: '' })))
+    expect(await memberOf('tom')).toBeNull()
+    expect([text(done).includes('Done.'), undoIn(done)]).toEqual([true, ''])
+  })
+
   test('that somebody else must accept says why it was refused', async () => {
     const answer = await confirm(at({ what: 'member', user: 'nobody-there', tier: 'member' }))
     expect([answer.status, text(answer).includes('there is no user nobody-there')]).toEqual([400, true])
@@ -144,6 +151,8 @@ describe('a role', () => {
 test.each([
   [{ what: 'member', user: '' }],
   [{ what: 'member', user: 'a b' }],
+  [{ what: 'member', user: 'bob', tier: 'owners' }],
+  [{ what: 'member', user: 'bob', tier: 'member', status: 'invited' }],
   [{ what: 'role', role: '', subject: 'user:bob' }],
   [{ what: 'role', role: 'exporter', subject: '' }],
   [{ what: 'role', role: 'exporter', subject: 'user:' }],
@@ -160,6 +169,25 @@ test('nobody previews or writes what they may not', async () => {
   expect((await get(bob, at(SUSPENSION))).status).toBe(403)
   expect((await get(anna, at({ ...ROLE, everywhere: 'yes' }))).status).toBe(403)
   expect((await get(bob, at({ ...ROLE, until: '+1d' }))).status).toBe(403)
+})
+
+test('who may not ask about others is told that the preview does not say who gains and who loses', async () => {
+  const permissions = ['portcullis:directory:read', 'portcullis:directory:write']
+  await world.manage('PUT', '/v1/roles/people-office', { name: 'People office', permissions })
+  await world.manage('POST', '/v1/organizations/acme/role-grants', { role: 'people-office', subject: 'user:bob' })
+  const shown = await get(await signedInTo(world, 'bob'), at({ ...SUSPENSION, user: 'anna' }))
+  expect([shown.status, text(shown).includes('decisions:read')]).toEqual([200, true])
+})
+
+test('who may write in one organization alone reads that a stranger is invited, before and after', async () => {
+  const bob = await signedInTo(world, 'bob')
+  const path = at({ what: 'member', user: 'root', tier: 'member' })
+  const shown = await get(bob, path)
+  expect(text(shown)).toContain('are invited, and must accept')
+  const form = /<form method="post" action="\/console\/change.*?<\/form>/s.exec(shown.text)?.[0] ?? ''
+  const answer = await post(bob, path, hiddenFields(form))
+  expect(await memberOf('root')).toMatchObject({ status: 'invited' })
+  expect(answer.headers.get('location')).toContain('done=invited')
 })
 
 test('a preview says nothing of who exists in another organization', async () => {
