@@ -70,11 +70,11 @@ ${field({ name: 'org', label: 'Organization', value: organization, among: organi
 <form class="account" method="post" action="/console/sign-out">${hidden('csrf', visit.csrf)}<span>${called(person.name)}</span>
 <button type="submit" class="plain">Sign out</button></form></header>
 <div class="columns"><nav id="screens" aria-label="Screens" popover>${menu(visit)}</nav>
-<main id="main" tabindex="-1">${heading(title)}${missing}${body}${zoneForm(visit)}</main></div>`,
+<main id="main" tabindex="-1">${heading(title)}${missing}${body}${body.toString().includes(' data-zone>') ? zoneForm(visit) : EMPTY}</main></div>`,
   )
 }
 
-/** A browser with scripts says its zone by itself. */
+/** Where days may be written. A browser with scripts says its zone by itself. */
 const zoneForm = ({ csrf, url, reading: { zone } }: ConsoleVisit): Html =>
   html`<noscript><form class="question zone" method="post" action="/console/zone">${hidden('csrf', csrf)}${hidden('to', url ?? '')}
 ${field({ name: 'zone', label: 'Your time zone', value: zone, hint: 'Such as Europe/Berlin. “Friday” is a day of it; times are shown in UTC.' })}
