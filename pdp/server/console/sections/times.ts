@@ -58,7 +58,7 @@ function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | nul
   return today + (edge === 'begin' && ahead > 0 ? ahead - 7 : ahead) * DAY_MS
 }
 
-/** What clocks of the zone show, as if they showed UTC. */
+/** The time that clocks of the zone show, as if they showed UTC. */
 function wallClock(ms: number, zone: string): number {
   if (zone === 'UTC') return ms
   const format = new Intl.DateTimeFormat('en-US', {

@@ -19,7 +19,7 @@ export type Deadlines = {
 }
 export const DEADLINES: Deadlines = { decisionMs: 1_000, callMs: 5_000 }
 
-/** What is late is answered as any other error of its route. */
+/** A call that is late is answered as any other error of its route. */
 export function addDeadline(app: FastifyInstance, { decisionMs, callMs }: Deadlines): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { deadline = 'call' } = request.routeOptions.config
