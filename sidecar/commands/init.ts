@@ -87,10 +87,13 @@ export function firstMcpRouteFile({ url, tools }: McpServer, schema: string): Fi
 const TOOL = /^[A-Za-z0-9_./-]{1,128}$/
 const TEXT_MAX = 120
 
-function aboutTool({ description, hints, arguments: names }: McpTool): string {
+function aboutTool({ description, hints, arguments: names, declared }: McpTool): string {
   const said = hints.length === 0 ? [] : [`The server says: ${hints.join(', ')}.`]
   const taken = names.length === 0 ? [] : [`Arguments: ${plain(names.join(', '))}.`]
-  return ` ${[...(description === '' ? [] : [`${plain(description).replace(/\.$/, '')}.`]), ...said, ...taken].join(' ')}`
+  const about = [...(description === '' ? [] : [`${plain(description).replace(/\.$/, '')}.`]), ...said, ...taken]
+  if (declared === null) about.push('It declares a mapping (COAZ-MCP) that is no check here.')
+  else if (declared !== undefined) about.push(`It declares the check (COAZ-MCP): ${declared}.`)
+  return ` ${about.join(' ')}`
 }
 
 /** One line, since what a server says must not become a rule. */

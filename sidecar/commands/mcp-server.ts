@@ -5,6 +5,7 @@ import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { VERSION_KEY } from '../mcp/message.ts'
 import { HANDSHAKE_REVISIONS, STATELESS_REVISIONS } from '../mcp/methods.ts'
 import { RULES_MAX } from '../route-file/mcp.ts'
+import { declaredCheck } from './declared-check.ts'
 
 export type McpTool = {
   readonly name: string
@@ -12,6 +13,8 @@ export type McpTool = {
   /** The server says so, and nobody verifies it. */
   readonly hints: readonly string[]
   readonly arguments: readonly string[]
+  /** The check that it declares; null: one that no route file can say. Absent: it declares none. */
+  readonly declared?: string | null
 }
 export type McpServer = { readonly url: URL; readonly tools: readonly McpTool[] }
 
@@ -89,11 +92,13 @@ function toolsIn({ tools }: Members): McpTool[] {
     const { annotations, inputSchema, description } = tool
     const said = isJsonObject(annotations) ? annotations : {}
     const schema = isJsonObject(inputSchema) && isJsonObject(inputSchema.properties) ? inputSchema.properties : {}
+    const mapping = isJsonObject(inputSchema) ? inputSchema['x-authzen-mapping'] : undefined
     return {
       name: tool.name,
       description: typeof description === 'string' ? description : '',
       hints: Object.entries(HINTS).flatMap(([hint, words]) => (said[hint] === true ? [words] : [])),
       arguments: Object.keys(schema),
+      ...(mapping !== undefined && { declared: declaredCheck(mapping) }),
     }
   })
 }

@@ -46,6 +46,11 @@ const TOOLS = [
   },
   { name: 'drop', annotations: { destructiveHint: true, readOnlyHint: false } },
 ]
+const EVALUATION = { action: { name: 'read' }, resource: { type: 'object', id: '1' } }
+const declaring = (name: string, mapping: unknown) => ({
+  name,
+  inputSchema: { type: 'object', 'x-authzen-mapping': mapping },
+})
 const listing =
   (tools: unknown): Answering =>
   (res, { id }) =>
@@ -69,6 +74,49 @@ describe('init --mcp', () => {
     expect(await runRouteTests(loadFile(text), 'routes.yaml')).toMatchObject({ failed: 0, untested: [] })
     expect(loadFile(text).upstream.origin).toBe(new URL(url).origin)
     expect([...new Set(loadFile(text).routes.map(({ id }) => id))]).toEqual(['MCP /mcp'])
+  })
+
+  test('writes the check that a tool declares beside it, and never as its rule', async () => {
+    const subject = { type: 'identity', id: '$token.sub' }
+    const read = { action: { name: 'read' }, resource: { type: 'object', id: '$params.arguments.from' } }
+    const write = { action: { name: 'write' }, resource: { type: 'object', id: '$params.arguments.to' } }
+    const mappings = {
+      one: { evaluation: { subject, ...read } },
+      two: { evaluations: { subject, evaluations: [read, write] } },
+      shared: {
+        evaluations: { action: { name: 'read' }, evaluations: [{ resource: { type: 'box', id: '$token.org' } }] },
+      },
+    }
+    answering = listing(Object.entries(mappings).map(([name, mapping]) => declaring(name, mapping)))
+    const { text } = await init()
+    for (const [name, check] of [
+      ['one', 'read object:{arguments.from}'],
+      ['two', 'read object:{arguments.from} and write object:{arguments.to}'],
+      ['shared', 'read box:{claims.org}'],
+    ])
+      expect(text).toContain(`# It declares the check (COAZ-MCP): ${check}.\n      ${name}: caller mcp_tool:${name}`)
+  })
+
+  test.each([
+    ['no object', 'read object:1'],
+    ['no envelope', {}],
+    ['two envelopes', { evaluation: EVALUATION, evaluations: { evaluations: [EVALUATION] } }],
+    ['no action', { evaluation: { resource: EVALUATION.resource } }],
+    ['no resource', { evaluation: { action: EVALUATION.action } }],
+    ['another subject', { evaluation: { ...EVALUATION, subject: { id: '$params.arguments.user' } } }],
+    ['a subject of its own', { evaluations: { evaluations: [{ ...EVALUATION, subject: { id: '$token.sub' } }] } }],
+    ['an action of the caller', { evaluation: { ...EVALUATION, action: { name: '$params.arguments.a' } } }],
+    ['an expression', { evaluation: { ...EVALUATION, resource: { type: 'a', id: "$params.a > 1 ? 'x' : 'y'" } } }],
+    ['a type with a colon', { evaluation: { ...EVALUATION, resource: { type: 'a:b', id: '1' } } }],
+    ['an id of two lines', { evaluation: { ...EVALUATION, resource: { type: 'a', id: '1\n      BAD: signed_in' } } }],
+    ['a placeholder', { evaluation: { ...EVALUATION, resource: { type: 'a', id: '{claims.sub}' } } }],
+    ['no evaluations', { evaluations: { evaluations: [] } }],
+    ['too many', { evaluations: { evaluations: Array(9).fill(EVALUATION) } }],
+  ])('says of a mapping with %s only that it is there', async (_, mapping) => {
+    answering = listing([declaring('ok', mapping)])
+    const { text } = await init()
+    expect(text).toContain('# It declares a mapping (COAZ-MCP) that is no check here.\n      ok: caller mcp_tool:ok')
+    expect(text).not.toContain('BAD')
   })
 
   test('asks servers of older revisions after a handshake, page by page, in their session', async () => {
