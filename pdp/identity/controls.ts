@@ -1,4 +1,4 @@
-/** Operations of management on the identity service, alone or inside an open transaction. */
+/** The operations by which management changes the identity service, alone or inside an open transaction. */
 
 import { createExternalIssuers, type ExternalIssuers } from './issuer/tokens/external-issuers.ts'
 import { createRevocations, type Revocations } from './issuer/tokens/revocation.ts'
@@ -20,7 +20,7 @@ type ControlsDeps = Parameters<typeof createRevocations>[0] &
   Parameters<typeof createInvitations>[0] &
   Omit<Parameters<typeof createSecondFactor>[0], 'revocations'>
 
-/** `hook`: the running token hook, which caches its settings briefly. */
+/** `hook`: the token hook of the running process, which caches its settings for a short time. */
 export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Controls {
   const { issuer, sql, directory, appendEvents, masterKeys, clock } = parts
   const revocations = createRevocations(parts)

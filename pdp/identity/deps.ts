@@ -18,7 +18,7 @@ import type { AccountSettings } from './people/account/deps.ts'
 import type { ClientDocumentSettings } from './provider/client-documents.ts'
 
 export type IdentityDeps = {
-  /** Every URL in an answer begins with it; the Host of a request does not count. */
+  /** The URL with which every URL in an answer begins; the Host field of a request does not count. */
   readonly issuer: string
   /** Proxies whose X-Forwarded-For or Forwarded field is trusted; default: none. */
   readonly trustedProxies?: Networks
@@ -40,7 +40,7 @@ export type IdentityDeps = {
   readonly replay?: ReplayMemory
   /** Default `claims-mode`. */
   readonly embedEntitlements?: EmbedEntitlements
-  /** People sign in with a second factor only. Default: to clients that are registered so. */
+  /** True: everybody needs a second factor to sign in. Default: only people who sign in to clients that demand it. */
   readonly requireSecondFactor?: boolean
   /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
   readonly decoyHash?: string
@@ -48,7 +48,7 @@ export type IdentityDeps = {
   readonly account?: AccountSettings
   /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
   readonly internalHosts?: readonly string[]
-  /** Clients that nobody registered; default: none. */
+  /** Settings for clients that nobody registered; absent: there are none. */
   readonly clientDocuments?: ClientDocumentSettings
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void

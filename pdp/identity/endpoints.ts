@@ -1,6 +1,6 @@
 /**
- * The handler of the issuer's HTTP routes: oidc-provider, signing in and the account. A quarter of the time to load the PDP, so it
- * is loaded when the PDP listens already.
+ * The handler of the issuer's HTTP routes: oidc-provider, signing in and the account. Loading it takes a quarter of the PDP's
+ * loading time, so it is loaded when the PDP listens already.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, Queries } from '../engine/store/directory.ts'
@@ -48,12 +48,12 @@ import { createProvenSecrets } from './provider/proven-secrets.ts'
 import { createProvider } from './provider/provider.ts'
 import { createHandler } from './routes.ts'
 
-// Short, so that a typing error does not lock a person out for long.
+// The window in which tries are counted: short, so that typing errors do not lock a person out for long.
 const ATTEMPTS_WINDOW_MS = 900_000
 // Each check needs 32 MiB and most of a core, in the thread pool that also signs tokens.
 const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
 
-/** Parts that the rest of the identity service uses, too. */
+/** Parts that the rest of the identity service uses as well. */
 type EndpointsParts = {
   readonly ring: Pick<KeyRing, 'current'>
   readonly bindings: Bindings
@@ -70,7 +70,7 @@ type EndpointsParts = {
   readonly mail: { readonly mailer: Mailer | null; readonly deliveries: Deliveries }
 }
 export type Endpoints = {
-  /** True if it answered. */
+  /** Returns true if it answered. */
   handle(req: IncomingMessage, res: ServerResponse, deadlineMs?: number): Promise<boolean>
   /** Throws PdpError `request_invalid`. */
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
@@ -161,7 +161,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
   }
 }
 
-/** Bounds on guessing and on expensive work, by the addresses and devices of those who ask. */
+/** Limits on guesses and on expensive work, by the address and device of the sender. */
 function createLimits({ issuer, masterKeys, clock, trustedProxies = NO_NETWORKS }: IdentityDeps) {
   const known = createKnownAddresses({ clock })
   const clientOf = createClientOf(trustedProxies)
@@ -174,7 +174,7 @@ function createLimits({ issuer, masterKeys, clock, trustedProxies = NO_NETWORKS 
   }
 }
 
-/** Null: every client is registered. */
+/** Documents of clients that nobody registered; null: these are off, so every client is registered. */
 function documentsOf(
   { clientDocuments, sql, directory, clock, log }: IdentityDeps,
   guard: GuardedPost,

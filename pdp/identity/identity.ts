@@ -46,7 +46,7 @@ export type Identity = Introspection &
     readonly publicPages: PublicPages
     /** The routes of the issuer, to be made once. `accept` accepts invitations; null: nobody can accept one. */
     routes(accept: AcceptInvitation | null): IssuerRoutes
-    /** Public signing keys (RFC 7517), the active one first. */
+    /** Public signing keys (RFC 7517), the active key first. */
     publicKeys(): readonly JWK[]
     /** A statement of the issuer: a JWT of these claims, signed with the key that signs ID tokens. */
     signStatement(claims: JsonObject): Promise<string>
@@ -62,7 +62,7 @@ export type Identity = Introspection &
 export type IssuerRoutes = {
   /** Handles the routes under `/oauth/` and `/.well-known/`. True if it answered. The body must be unread. */
   handle(req: IncomingMessage, res: ServerResponse, deadlineMs?: number): Promise<boolean>
-  /** Loads what answers. Until then requests wait; the first one loads it, too. */
+  /** Loads the code that answers. Until then requests wait; the first request also starts the loading. */
   load(): Promise<void>
   /** Creates the client `admin` with every service scope, or sets its secret. A deleted `admin` stays deleted. Requests wait for it. */
   ensureAdmin(secret: string): Promise<void>
@@ -176,7 +176,7 @@ function sendLogouts(
   })
 }
 
-/** Collects from time to time what no grant needs any more, one collection at a time. */
+/** Deletes from time to time what no grant needs any more, one run after the other. */
 function startCollector(bindings: Pick<Bindings, 'collect'>, log: IdentityDeps['log']): NodeJS.Timeout {
   let collecting = false
   return setInterval(async () => {

@@ -71,7 +71,7 @@ export type HandlerDeps = InteractionDeps &
   }
 
 /**
- * Answers our routes and returns true; leaves other requests untouched and returns false. Never rejects. `deadlineMs`: for
+ * Answers our routes and returns true; leaves other requests untouched and returns false. Never rejects. `deadlineMs`: the time for
  * the whole answer, from the complete arrival of the request.
  */
 export function createHandler(
@@ -91,7 +91,7 @@ export function createHandler(
       refuseMethod(deps, { ...route, path, req, res })
       return true
     }
-    // The response leaves its content out, and whatever counts or answers a GET does the same for it (RFC 9110 section 9.3.2).
+    // HEAD is answered as GET, without content: metrics and limits treat it the same (RFC 9110 section 9.3.2).
     if (req.method === 'HEAD' && !PROGRAM_KINDS.has(route.kind)) req.method = 'GET'
     for (const name of IGNORED_HEADERS) delete req.headers[name]
     req.headers.host = host
@@ -108,7 +108,7 @@ export function createHandler(
   }
 }
 
-/** Work that is late goes on, and finds the request answered. Rejects with PdpError `store_unavailable`. */
+/** Rejects with PdpError `store_unavailable` at the deadline. The late work goes on; its answer is dropped. */
 function inTime(req: IncomingMessage, deadlineMs: number | undefined, work: Promise<void>): Promise<void> {
   if (deadlineMs === undefined) return work
   return new Promise((resolve, reject) => {
@@ -159,7 +159,7 @@ async function answerPage(
   res.end(page.html)
 }
 
-/** The name that the server in front gave the request, or else the caller's, or a new one: pages show it, and the log has it. */
+/** Sets the request id that pages show and the log has: that of the server in front, or else the caller's, or a new one. */
 function nameRequest(req: IncomingMessage, res: ServerResponse): void {
   const given = res.getHeader('x-request-id') ?? req.headers['x-request-id']
   const id = typeof given === 'string' && isRequestId(given) ? given : randomUUID()
@@ -173,7 +173,7 @@ function findRoute(path: string): Route | undefined {
   return UNDER.find(([prefix]) => path.startsWith(prefix) && UID.test(path.slice(prefix.length)))?.[1]
 }
 
-/** The path below the issuer's path. A proxy may have removed the latter. */
+/** The request's path below the issuer's path, which a proxy may have removed. */
 function localTarget(target: string, mount: string): string {
   if (mount === '') return target
   const path = target.split('?', 1)[0]
@@ -214,7 +214,7 @@ function fail(
   failure: { kind: Kind; path: string; error: unknown; req: IncomingMessage; res: ServerResponse },
 ): void {
   const { kind, path, error, req, res } = failure
-  // A client that goes away while it sends is no failure of ours.
+  // A client that leaves while it sends its request is no failure of ours.
   if (req.destroyed && !req.complete) return
   const frame = deps.frameOf(req)
   deps.log.error({ event: 'identity_failed', request_id: frame.requestId, path, err: error })

@@ -12,7 +12,7 @@ export type Choice =
   /** The person is in no organization; the token then names none. */
   | { readonly kind: 'unbound' }
   | { readonly kind: 'choose'; readonly from: readonly Organization[] }
-  /** Not an active member of the requested organization, or of the client's own one. */
+  /** The person is no active member of the requested organization, or of the client's own one. */
   | { readonly kind: 'refused' }
 export type OfferedChoice = Exclude<Choice, { kind: 'refused' }>
 
@@ -23,7 +23,7 @@ export function consentPage(
     person: string
     scopes: readonly string[]
     choice: OfferedChoice
-    /** Given for a client that nobody registered: where its document is, and where the browser goes from here. */
+    /** Set for a client that nobody registered: the host of its document, and the host to which the browser goes next. */
     from?: { readonly host: string; readonly target: string }
   },
 ): Page {

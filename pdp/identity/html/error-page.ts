@@ -6,12 +6,12 @@ import { type Page, page } from './page.ts'
 import type { Words } from './words/words.ts'
 
 type Texts = { readonly title: string; readonly text: string }
-/** Why the page is shown. */
+/** The cause of the page, as a key of its texts. */
 export type Trouble = {
   [name in keyof Words['errors']]: Words['errors'][name] extends Texts ? name : never
 }[keyof Words['errors']]
 
-// Codes of RFC 6749 section 4.1.2.1 and its kin; everything else is a mistake of the application.
+// Troubles by the codes of RFC 6749 section 4.1.2.1 and its extensions; any other code is a mistake of the application.
 const TROUBLES: { readonly [code: string]: Trouble | undefined } = {
   access_denied: 'refused',
   server_error: 'failed',
@@ -20,8 +20,8 @@ const TROUBLES: { readonly [code: string]: Trouble | undefined } = {
 export const troubleOf = (code: string): Trouble => TROUBLES[code] ?? 'application'
 
 /**
- * `detail` is for who looks after the application: text of oidc-provider, which is English, never of an exception. `again`:
- * the path, below that of the issuer, and the query of the page to open once more.
+ * `detail` is for the application's developers: English text of oidc-provider, never of an exception. `again`: path and query of
+ * the page to open again, below the issuer's path.
  */
 export function errorPage(
   frame: Frame,
@@ -43,7 +43,7 @@ export function errorPage(
   )
 }
 
-/** Where nothing can be done again, the person's own pages still stand. */
+/** Troubles after which no page can be opened again; the person can still open the account. */
 const LOST: ReadonlySet<Trouble> = new Set(['expired', 'missing'])
 
 function wayOn(

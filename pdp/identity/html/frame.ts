@@ -16,7 +16,7 @@ export type Application = {
 export type Frame = {
   readonly words: Words
   readonly issuer: string
-  /** Its path, which stands before those of the pages. */
+  /** The issuer's path, which stands before the paths of all pages. */
   readonly mount: string
   readonly requestId: string
   readonly brand: Brand
@@ -35,7 +35,7 @@ export function createFrames(issuer: string, branding: Branding = {}, passkeys =
   const mount = mountOf(issuer)
   return (req, { uiLocales, client } = {}) => ({
     words: words(req, uiLocales),
-    // The handler of the routes has put it there.
+    // The handler of the routes has set this field.
     requestId: [req.headers['x-request-id']].flat()[0] ?? '',
     brand,
     issuer,
@@ -45,17 +45,19 @@ export function createFrames(issuer: string, branding: Branding = {}, passkeys =
   })
 }
 
-/** Serves a page that oidc-provider asks for, or fails with: it may have read no parameters yet. */
-export const frameIn = (frameOf: FrameOf, { req, oidc }: Pick<Context, 'req'> & { oidc?: Context['oidc'] }): Frame =>
-  frameOf(req, { uiLocales: oidc === undefined ? undefined : paramsOf(oidc).ui_locales })
+/** The frame of a page that oidc-provider asks for. On an error, oidc-provider may have read no parameters yet. */
+export const frameForContext = (
+  frameOf: FrameOf,
+  { req, oidc }: Pick<Context, 'req'> & { oidc?: Context['oidc'] },
+): Frame => frameOf(req, { uiLocales: oidc === undefined ? undefined : paramsOf(oidc).ui_locales })
 
-/** A client that nobody registered is known by its host, whatever it calls itself. */
+/** The name that people see. A client that nobody registered also shows its host, because it can choose any name. */
 export function nameOf({ clientName, clientId, portcullis_document: isFromDocument }: Client): string {
   if (!isFromDocument || clientName === undefined) return clientName ?? clientId
   return `${clientName} (${new URL(clientId).host})`
 }
 
-/** The client of a tenant shows no picture: its page could imitate another one on which people type passwords. */
+/** A tenant's client shows no logo: it could imitate an application in which people trust. */
 export function applicationOf(client: Client): Application {
   const { logoUri, tosUri, policyUri } = client
   const logo = client.portcullis_organization === null ? webUrl(logoUri) : null

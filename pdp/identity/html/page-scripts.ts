@@ -1,4 +1,4 @@
-/** The scripts of these pages, from addresses of their own: authenticators can only be asked by a script, and other pages are easier with one. */
+/** The scripts of these pages, as files: asking an authenticator needs a script, and other pages are easier to use with one. */
 import { readFileSync } from 'node:fs'
 import { type Html, html } from '../../shared/base/html.ts'
 import { PATHS } from '../oauth/paths.ts'
@@ -12,7 +12,7 @@ const HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const
 
-/** By path. */
+/** The scripts, by path. */
 export function readScripts(): ReadonlyMap<string, { readonly text: string; readonly headers: typeof HEADERS }> {
   const read = (url: URL) => ({ text: readFileSync(url, 'utf8'), headers: HEADERS })
   return new Map([
@@ -21,13 +21,13 @@ export function readScripts(): ReadonlyMap<string, { readonly text: string; read
   ])
 }
 
-/** The browser offers passkeys where it offers addresses to fill in; who types instead sees nothing of it. */
+/** A form for passkeys in the browser's autofill: it offers them beside stored addresses, and changes nothing for a person who types. */
 export const autofillForm = (options: object): Html =>
   html`<form method="post" data-step="passkey" data-passkey="autofill" data-options="${JSON.stringify(options)}" hidden><input type="hidden" name="credential" value=""><input type="hidden" name="action" value="passkey_answer"></form>`
 
 /**
- * The values that the form's script reads, the field for its answer, and the text that is shown without a script, or when the authenticator
- * gives none. `get` begins by itself.
+ * Data for the form's script, the field for its answer, and the text for people without a script or whose authenticator gives no
+ * answer. `get` starts without a click.
  */
 export function passkeyParts(
   { words: { factors } }: Frame,

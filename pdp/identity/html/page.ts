@@ -6,10 +6,10 @@ import type { Frame } from './frame.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
 
-/** By default none may run. `script`: the source of one within the page. `files`: paths of ours. */
+/** Scripts that may run; by default none. `script`: the source of one within the page. `files`: paths of ours. */
 export type Scripts = { readonly script?: string; readonly files?: readonly string[] }
 
-/** Words and brand of the frame are those of the whole page. */
+/** The page gets its language and brand from the frame. */
 export function page(frame: Frame, title: string | Html, body: Html, scripts: Scripts = {}): Page {
   const { words, brand } = frame
   const name = brand.name === undefined ? EMPTY : html` · ${brand.name}`

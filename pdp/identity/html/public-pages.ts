@@ -1,4 +1,4 @@
-/** Pages for browsers that come without an application: the issuer's root, and an unknown address. */
+/** Pages for browsers that no application sent: the issuer's root, and unknown paths. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'
@@ -7,7 +7,7 @@ import type { FrameOf } from './frame.ts'
 import { type Page, page } from './page.ts'
 
 export type Answered = { readonly status: number; readonly page: Page }
-/** The pages that a browser gets for an address without a route, or for more header fields than the server reads. */
+/** The page for a path without a route, or for a request with more header fields than the server reads. */
 export type PublicPages = (
   req: Parameters<FrameOf>[0] & { readonly url?: string | undefined },
   trouble?: 'oversized',

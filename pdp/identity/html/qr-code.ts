@@ -1,11 +1,11 @@
-/** A QR code as a picture in the page: no other address learns what is in it. */
+/** A QR code as a picture inside the page, so that its content goes to no other server. */
 import { type Html, html } from '../../shared/base/html.ts'
 
-/** Light modules around it, without which readers do not find it (ISO/IEC 18004). */
+/** Light modules around the code, which readers need to find it (ISO/IEC 18004). */
 const QUIET = 4
 
 export async function qrCode(text: string, alternative: string): Promise<Html> {
-  // Loaded by the first one: few processes ever draw any.
+  // Loaded when the first code is drawn: most processes never draw one.
   const { encode } = await import('uqr')
   const { data, size } = encode(text, { ecc: 'M', border: 0 })
   const dark = data.flatMap((row, y) =>

@@ -1,19 +1,19 @@
-/** Requests that are answered by a GET to one of our pages: browsers send our cookies, which are SameSite=Lax, from other sites with that alone. */
+/** Requests that we answer with a redirect to the same page by GET: only that gets our cookies (SameSite=Lax) from another site. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readForm } from '../oauth/forms.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'
 
-/** OpenID Connect Core section 3.1.2.1 and RP-Initiated Logout section 2: applications may send a form. */
+/** Applications may send these as forms (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout section 2). */
 const BY_FORM: ReadonlySet<string> = new Set([PATHS.authorize, PATHS.logout])
 
-/** Which request is to be repeated by GET, if this is one; `null`: its form is too large. */
+/** The URL to redirect to; undefined: no redirect is needed; null: the form is too large. */
 export async function repeatedByGet(
   req: IncomingMessage,
   path: string,
   issuer: string,
 ): Promise<string | null | undefined> {
-  // A browser that opens the address of a form again finds the page that the form was on.
+  // A browser that reloads the URL to which a form was sent gets the page that showed the form.
   if (path === PATHS.logoutConfirm && req.method === 'GET') return urlOf(issuer, PATHS.logout)
   if (req.method !== 'POST' || !BY_FORM.has(path)) return undefined
   const form = await readForm(req)

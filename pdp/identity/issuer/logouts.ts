@@ -9,12 +9,12 @@ import { type PushOutcome, pushLogout } from '../../signals/transmitter/push.ts'
 import { backoffMs, FAILING_MS_MAX } from '../../signals/transmitter/retries.ts'
 
 const POLL_MS = 500
-/** Clients that are served at once, and tokens of one: a slow client takes no more. */
+/** How many clients are served at once, and how many tokens of one client: so a slow client leaves room for others. */
 const CLIENTS_MAX = 20
 const TOKENS_MAX = 10
-/** Longer than a call. */
+/** How long a process that took a token has for it. Longer than a call takes. */
 const TURN_SECONDS = 30
-/** Section 2.4 recommends two minutes at most. */
+/** The life of a logout token. Section 2.4 recommends two minutes at most. */
 const TOKEN_SECONDS = 120
 
 export type LogoutOutcome = PushOutcome['kind'] | 'given_up'
@@ -35,7 +35,7 @@ type Pending = {
   readonly sid: string
   readonly attempts: number
   readonly sinceMs: number
-  /** Null: the client takes none any more. */
+  /** The client's URL for logout tokens; null: the client no longer takes any. */
   readonly url: string | null
   readonly session: boolean
 }
@@ -55,7 +55,7 @@ const TAKE = `
 const DONE = 'delete from logout_pending where logout_id = $1'
 const LATER = 'update logout_pending set next_attempt_at = now() + make_interval(secs => $2) where logout_id = $1'
 
-/** Serves the queue until it is closed; any number of processes may. */
+/** Sends the tokens of the queue until it is closed. Any number of processes may do this at once. */
 export function startLogouts(deps: LogoutsDeps): { close(): Promise<void> } {
   const { sql, log } = deps
   const running = new Map<string, Promise<void>>()
@@ -69,7 +69,7 @@ export function startLogouts(deps: LogoutsDeps): { close(): Promise<void> } {
       running.set(
         client,
         Promise.all(own.map((row) => send(deps, row)))
-          // Its turn ends, and then what was not recorded is sent again.
+          // Tokens whose outcome was not recorded are sent again after TURN_SECONDS.
           .catch((err: unknown) => log.warn({ event: 'logouts_not_recorded', client, err }))
           .then(() => {
             running.delete(client)
@@ -110,7 +110,7 @@ async function send(deps: LogoutsDeps, row: Pending): Promise<void> {
   await sql.query(LATER, [id, waitMs / 1_000])
 }
 
-/** Signed for each attempt, because it lives shortly: a client that was away would refuse an old one. */
+/** A token is signed for each attempt, because it is valid for a short time only: a client that was away would refuse an old one. */
 async function tokenOf({ issuer, clock, sign }: LogoutsDeps, { client, user, sid, session }: Pending): Promise<string> {
   const iat = Math.floor(clock() / 1_000)
   const about = { sub: user, ...(session && { sid }) }

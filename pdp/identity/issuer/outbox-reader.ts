@@ -14,14 +14,14 @@ export type OutboxRow = {
   readonly id: string
   readonly type: string
   readonly organization: string | null
-  /** ISO 8601. */
+  /** An instant in ISO 8601. */
   readonly at: string
   readonly data: JsonObject
 }
 export type Events = {
   /**
-   * At most one page of events after `after`; after the newest when no event has that number, as in a database that was
-   * restored. Waits up to `waitMs` for the first one; none if none comes.
+   * At most one page of events after number `after`; if no event has reached that number, as in a restored database, after the
+   * newest one. Waits up to `waitMs` for the first event; an empty page if none comes.
    */
   after(
     after: number,
@@ -35,13 +35,13 @@ const READ = `
     to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at
   from outbox where seq > $1 and type = any($2) order by seq limit ${PAGE_MAX}`
 
-/** Committed events are numbered one piece after the other, so a readable event never has a later predecessor. */
+/** The numbers of events have no gaps, and follow the order of commits: behind an event that was read, no earlier one appears. */
 export function createEvents({ sql }: { readonly sql: Queries }): Events {
   const waiting = new Set<() => void>()
   let seen = -1
   let timer: NodeJS.Timeout | null = null
 
-  /** One poll serves all waiting readers, and runs only while there are any. */
+  /** One poll serves all waiting readers. It runs only while readers wait. */
   async function currentView(): Promise<void> {
     timer = null
     try {

@@ -2,19 +2,19 @@
 import { FairQueue } from '../../shared/base/fair-queue.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 
-/** Nothing more can wait: the caller should try again later. */
+/** Too many wait already: the caller should try again later. */
 export class BusyError extends Error {
   override readonly name = 'BusyError'
 }
 /**
- * Runs `work` when its turn has come. Of those who wait, each known address has its turn, and all others together have one,
- * among which each address has its own. Rejects with BusyError when too many wait: the last who came from where most wait.
+ * Runs `work` when its turn has come. Each known address has its turn; all unknown addresses together have one, which they take in
+ * turn. Rejects with BusyError when too many wait: the newest of the address or group with the most.
  */
 export type Semaphore = <T>(work: () => Promise<T>, address: string) => Promise<T>
 
 export type Semaphores = { readonly [kind in 'decoys' | 'clients' | 'people']: Semaphore }
 
-/** Each kind of work waits in a line of its own, and they take turns: one that is full keeps no other from its third. */
+/** Each kind of work has its own queue, and the queues take turns: a full one does not keep the others from their third. */
 export function createSemaphores(options: {
   readonly runningMax: number
   readonly waitingMax: number
@@ -25,7 +25,7 @@ export function createSemaphores(options: {
   let running = 0
   let turn = 0
 
-  /** The place goes to the next in line, or is free. */
+  /** Gives the place to the next waiter, or frees it. */
   function leave(): void {
     for (let tries = 0; tries < queues.length; tries += 1) {
       turn = (turn + 1) % queues.length
@@ -41,7 +41,7 @@ export function createSemaphores(options: {
     const queue = new FairQueue<Waiter>()
     queues.push(queue)
 
-    /** Refuses this one, or the last of those that have more. */
+    /** Adds a waiter. If too many wait, refuses the newest of those who have the most. */
     function join(address: string, waiter: Waiter): void {
       const own = { group: known.has(address) ? `address ${address}` : STRANGERS, name: address }
       queue.add(waiter, own)

@@ -1,5 +1,5 @@
 /**
- * Where a sign-in comes from: a browser in which this person signed in before, known by a cookie, or an address. Somebody who
+ * The source of a sign-in: a browser in which this person signed in before, known by a cookie, or else an address. A person who
  * guesses a password elsewhere uses up the tries of strangers, not those of the person's own devices.
  */
 import { randomUUID } from 'node:crypto'
@@ -50,15 +50,15 @@ export function createDevices(deps: {
 
 const sealedAs = (user: string): string => `device of ${user}`
 
-/** A cookie that was sealed for another person does not open. */
+/** The id of the device in this person's cookie. A cookie that was sealed for another person cannot be opened. */
 function deviceIn(keys: readonly Buffer[], cookies: string, user: string): string | null {
-  // Several: of another path, or another person.
+  // There may be several such cookies: for other paths, or of other people.
   for (const pair of cookies.split(/; */)) {
     if (!pair.startsWith(`${COOKIE}=`)) continue
     try {
       return open(keys, sealedAs(user), pair.slice(COOKIE.length + 1))
     } catch {
-      // The next one may be of this person.
+      // The next cookie may belong to this person.
     }
   }
   return null

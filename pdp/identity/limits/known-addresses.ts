@@ -1,4 +1,4 @@
-/** Addresses from which a person or a client has proven itself lately. They have limits of their own, so that a flood from others does not lock them out. */
+/** Addresses where a person or a client authenticated lately. They have limits of their own: a flood from others does not lock them out. */
 
 import { BoundedMap } from '../../shared/base/bounded-map.ts'
 
@@ -7,11 +7,11 @@ const KNOWN_MAX = 10_000
 
 export type KnownAddresses = {
   has(address: string): boolean
-  /** Somebody signed in from there, or a client proved its secret. */
+  /** Call it when a person has signed in from the address, or a client has proven its secret. */
   add(address: string): void
 }
 
-/** Per process. When there are too many, the one that was added first is forgotten. */
+/** Kept per process. When there are too many, the oldest entry is forgotten. */
 export function createKnownAddresses({ clock }: { readonly clock: () => number }): KnownAddresses {
   const untilMs = new BoundedMap<string, number>(KNOWN_MAX)
   return {

@@ -1,4 +1,4 @@
-/** The address that limits before a sign-in count by: an IPv4 address or a /64 of IPv6, behind the proxies that are trusted. */
+/** The address by which limits before a sign-in count: an IPv4 address or a /64 of IPv6, taken from behind the trusted proxies. */
 import type { IncomingMessage } from 'node:http'
 import { clientOf, type Networks } from '../../shared/base/addresses.ts'
 import { clientAddress } from '../../shared/base/client-address.ts'

@@ -1,23 +1,23 @@
-/** Tries in a window of time, counted in the database: by all nodes together, however many try at once. */
+/** Tries in a window of time, counted in the database: by all nodes together, also when many try at the same time. */
 import { hash } from 'node:crypto'
 import type { Queries } from '../../engine/store/directory.ts'
 
 export type SharedAttempts = {
   /**
-   * Counts a try before it is made, so that many at once are counted too. False: no tries are left for now, and nothing
-   * was counted. All throw PdpError `store_unavailable`.
+   * Counts a try before it is made, so that parallel tries are counted too. False: no tries are left for now, and nothing was
+   * counted. All methods throw PdpError `store_unavailable`.
    */
   take(key: string, triesMax: number): Promise<boolean>
-  /** The try was not made after all. */
+  /** Undoes `take`, because the try was not made. */
   giveBack(key: string): Promise<void>
-  /** The try succeeded, so the former ones were not a guesser's. */
+  /** Forgets all tries of the key, because one succeeded: they were not a guesser's. */
   forget(key: string): Promise<void>
-  /** Keeps a mark under the key, for `keptMs` from now on. */
+  /** Sets a mark under the key for `keptMs`. */
   mark(key: string, keptMs: number): Promise<void>
   isMarked(key: string): Promise<boolean>
 }
 
-// One statement, so that of many at once no more pass than are left: each waits for the row of the one before.
+// One statement: of parallel tries no more pass than are left, because each waits for the row of the one before.
 const TAKE = `
   insert into attempt (key, tries, ends_at)
   values ($1, 1, to_timestamp($2::float8) + make_interval(secs => $3::float8))
@@ -31,14 +31,14 @@ const MARK = `
   insert into attempt (key, tries, ends_at) values ($1, 0, to_timestamp($2::float8))
   on conflict (key) do update set ends_at = excluded.ends_at`
 
-/** `clock`: milliseconds since the epoch; those of the nodes may differ by much less than a window. */
+/** `clock`: milliseconds since the epoch. The clocks of nodes must differ by much less than a window. */
 export function createSharedAttempts(deps: {
   readonly sql: Queries
   readonly clock: () => number
   readonly windowMs: number
 }): SharedAttempts {
   const { sql, clock, windowMs } = deps
-  // A table must not reveal what people typed as an address.
+  // Keys are stored as digests, so that the table does not reveal what people typed as an address.
   const digestOf = (key: string): string => hash('sha256', key, 'base64url')
   return {
     async take(key, triesMax) {

@@ -1,7 +1,7 @@
 /** Bounds how many records a client can make before anybody has signed in: sign-ins, device codes, pushed and backchannel requests. */
 import type { Provider } from 'oidc-provider'
 import { errorPage } from '../html/error-page.ts'
-import { type FrameOf, frameIn } from '../html/frame.ts'
+import { type FrameOf, frameForContext } from '../html/frame.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
@@ -35,7 +35,7 @@ export function installStartLimits(
   })
 }
 
-/** Only a session cookie of ours is worth a look into the database: oidc-provider verifies its signature first. */
+/** The database is read only for a session cookie of ours, whose signature oidc-provider verifies first. */
 async function personOf(provider: Provider, ctx: Context): Promise<string | null> {
   const isKnown = ctx.req.headers.cookie?.includes(`${provider.cookieName('session')}=`) === true
   if (ctx.method !== 'GET' || !isKnown) return null
@@ -56,7 +56,7 @@ function refuse(ctx: Context, frameOf: FrameOf): void {
     ctx.body = { error: 'temporarily_unavailable', error_description: DETAIL }
     return
   }
-  const page = errorPage(frameIn(frameOf, ctx), { trouble: 'tooMany', code: 'temporarily_unavailable' })
+  const page = errorPage(frameForContext(frameOf, ctx), { trouble: 'tooMany', code: 'temporarily_unavailable' })
   for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
   ctx.body = page.html
 }

@@ -1,26 +1,26 @@
-/** Bounds what can be started before anybody has signed in: by address, and for all unknown addresses together. */
+/** Limits what can be started before a sign-in: for each address, and for all unknown addresses together. */
 import { createAttempts } from '../../shared/base/attempts.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 
-/** The starts that one address, or one person who is signed in, may make in a minute; and all unknown addresses together. */
+/** How many starts a minute one address or one signed-in person may make. STRANGERS_MAX: all unknown addresses together. */
 const ONE_MAX = 600
 const STRANGERS_MAX = 6_000
-/** The starts that the servers of one address may make in a minute for all the people whom they serve. */
+/** How many starts a minute the servers at one address may make, for all the people whom they serve. */
 const SERVERS_MAX = 6_000
 export const STARTS_WINDOW_MS = 60_000
 const KEYS_MAX = 50_000
 
 /** Counts requests that leave a record in the database before anybody has signed in. */
 export type Starts = {
-  /** False: it has to wait. `person`: who is signed in; null when nobody is. */
+  /** Counts a start. False: the limit is reached. `person`: the signed-in person; null: nobody is. */
   take(who: { readonly address: string; readonly person: string | null }): boolean
-  /** It left no record. */
+  /** Undoes `take`, because the request stored no record. */
   giveBack(who: { readonly address: string; readonly person: string | null }): void
-  /** It was a client's that has authenticated: such a server sends the requests of many people. */
+  /** The request was that of an authenticated client, whose server sends the requests of many people: it counts for SERVERS_MAX instead. */
   isServer(who: { readonly address: string; readonly person: string | null }): void
 }
 
-/** Per process. */
+/** Counts per process. */
 export function createStarts(deps: {
   readonly clock: () => number
   readonly known: Pick<KnownAddresses, 'has'>

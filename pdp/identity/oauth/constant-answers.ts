@@ -1,4 +1,4 @@
-/** The key set and the metadata are the same for everybody while the signing keys stay: each is made once for a provider. */
+/** The key set and the metadata are the same for everybody until the signing keys change: each is made once for a provider. */
 import type { Provider } from 'oidc-provider'
 import { type ConstantAnswer, constantAnswer, isKnown } from '../../shared/process/http/constant-answer.ts'
 import { PUBLIC_CACHE_SECONDS } from './durations.ts'
@@ -18,7 +18,7 @@ export function installConstantAnswers(provider: Provider): void {
       found = { type: ctx.response.get('content-type'), answer: constantAnswer(ctx.body) }
       made.set(ctx.path, found)
     }
-    // The first answer has fields that depend on its request.
+    // The first answer, whose fields are kept, has fields for its own request.
     ctx.remove('vary')
     ctx.set({
       'content-type': found.type,

@@ -1,6 +1,6 @@
 /** How long tokens, sessions and public answers live. */
 
-/** How long others may hold our key set and metadata; a new key is published for longer before it signs. */
+/** How long others may cache our key set and metadata; a new key is published for longer before it signs. */
 export const PUBLIC_CACHE_SECONDS = 300
 
 export const DAY_SECONDS = 86_400

@@ -4,15 +4,15 @@ import { readAtMost } from '../../shared/base/http-json.ts'
 
 const FORM_BYTES_MAX = 8_192
 
-/** A second protection besides the cookie's SameSite=Lax. A browser that sends no Origin passes. */
+/** Protects in addition to the cookie's SameSite=Lax. A browser that sends no Origin field is accepted. */
 export function isCrossSite(req: IncomingMessage, issuer: string): boolean {
   const { origin } = req.headers
   return origin !== undefined && origin !== new URL(issuer).origin
 }
 
-/** Null when it is too large. */
+/** The fields of the form; null when it is too large. */
 export async function readForm(req: IncomingMessage, bytesMax = FORM_BYTES_MAX): Promise<URLSearchParams | null> {
-  // The connection stays open, so that the sender of too much still gets the answer. The rest is discarded.
+  // The connection stays open and the rest is discarded, so that the sender of a form that is too large still gets the answer.
   const bytes = await readAtMost(req.iterator({ destroyOnReturn: false }), bytesMax)
   if (bytes !== null) return new URLSearchParams(bytes.toString('utf8'))
   req.resume()

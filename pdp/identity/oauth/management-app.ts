@@ -1,24 +1,24 @@
-/** The built-in app: its permissions are the management scopes, and its roles give them to people. */
+/** The built-in app `portcullis`: its permissions are the management scopes, and people get them by its roles. */
 import type { Manifest } from '../../shared/domain/manifest.ts'
 import { SERVICE_SCOPES } from './scopes.ts'
 
 export const MANAGEMENT_APP = 'portcullis'
 const PREFIX = `${MANAGEMENT_APP}:`
 
-/** The permission that gives a person what a client has by this scope. */
+/** The permission by which a person may do what a client may do with this scope. */
 export const permissionOf = (scope: string): string => PREFIX + scope
 
-/** No app of a customer has such a key, and no role but the built-in app's may give it. */
+/** True for such a permission. Customers' apps cannot declare one, and only roles of the built-in app may give it. */
 export const isManagementKey = (key: string): boolean => key.startsWith(PREFIX)
 
-/** The scopes among permissions. */
+/** The management scopes that these permissions stand for. */
 export const scopesIn = (permissions: Iterable<string>): ReadonlySet<string> =>
   new Set([...permissions].filter(isManagementKey).map((key) => key.slice(PREFIX.length)))
 
 const isReading = (scope: string): boolean => scope.endsWith(':read') || scope === 'ssf.read'
 const EDITED: ReadonlySet<string> = new Set(['relationships:write', 'entitlements:write'])
 
-/** Only a new version of Portcullis changes it. */
+/** The manifest of the built-in app; it changes only with a new version of Portcullis. */
 export const MANAGEMENT_MANIFEST: Manifest = {
   app: MANAGEMENT_APP,
   audiences: [],

@@ -1,4 +1,4 @@
-/** Registrars: clients that can register other clients for the environment. Without one, nobody could manage it any more. */
+/** Registrars: clients that can register other clients for the environment. Without one, nobody could manage it. */
 
 import type { Queries } from '../../engine/store/directory.ts'
 import { PdpError } from '../../shared/domain/errors.ts'

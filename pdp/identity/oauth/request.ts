@@ -1,11 +1,11 @@
-/** Members that oidc-provider's types leave open about one request: parameters are `unknown` there, and most members optional. */
+/** Types for a request's members that oidc-provider's types leave open: there, parameters are `unknown` and most members optional. */
 import type { AccessToken, Client, ClientCredentials, KoaContextWithOIDC, Provider, Session } from 'oidc-provider'
 
 export type Context = KoaContextWithOIDC
 type Oidc = Pick<Context['oidc'], 'client' | 'session'>
 type MiddlewareContext = Parameters<Parameters<Provider['use']>[0]>[0]
 
-/** Gives middleware oidc-provider's context, although its type is Koa's. */
+/** The context of oidc-provider, which middleware gets although its type is Koa's. */
 export const contextOf = (ctx: MiddlewareContext): Context => ctx as Context
 
 export type Token = AccessToken | ClientCredentials
@@ -60,7 +60,7 @@ export type Params = {
   readonly audience?: string | readonly string[]
 }
 
-/** oidc-provider has checked that each occurs once, except `resource` and `audience`, and has parsed `max_age`. */
+/** oidc-provider has checked that each parameter occurs once, except `resource` and `audience`, and has parsed `max_age`. */
 export const paramsOf = ({ params }: { readonly params?: object | undefined }): Params => (params ?? {}) as Params
 
 /** The client. Call it only after oidc-provider has found it. */

@@ -25,13 +25,13 @@ export const SERVICE_SCOPES = [
   'identity-providers:read',
   'identity-providers:write',
   'sessions:revoke',
-  // A company's directory: the users and groups that it brings over SCIM.
+  // For a company's directory: the users and groups that it manages over SCIM.
   'scim',
   'audit:read',
   'events:read',
   'streams:read',
   'streams:write',
-  // The names that the interoperability profile of CAEP gives them: the streams of the caller itself.
+  // The names of the CAEP interoperability profile. They cover the caller's own streams.
   'ssf.read',
   'ssf.manage',
 ] as const
@@ -44,13 +44,13 @@ const SERVICE: ReadonlySet<string> = new Set(SERVICE_SCOPES)
 /** `person`: a person signs in; `service`: client_credentials. */
 export type GrantKind = 'person' | 'service'
 
-/** The scope for reading where `scope` is needed for writing. Tuples have a scope of their own for each. */
+/** The scope that is enough to read, given the scope to write. Tuples have separate scopes. */
 export function readScope(scope: string): string {
   const read = scope.replace(/:write$/, ':read').replace(/\.manage$/, '.read')
   return SERVICE.has(read) ? read : scope
 }
 
-/** A writer may read what it writes; but not tuples, which many may write and few may list. */
+/** A scope for writing includes the one for reading. This is not so for tuples, which many may write and few may list. */
 export const holdsScope = (scopes: ReadonlySet<string>, scope: string): boolean =>
   scopes.has(scope) ||
   (scope === 'ssf.read' && scopes.has('ssf.manage')) ||
@@ -77,7 +77,7 @@ export function refusedScope(request: {
   return refused ?? null
 }
 
-/** Those of a registration that a person's grant gets when the request names none. */
+/** The scopes of a registration that a person's grant gets if the request names none. */
 export const personScopes = (registered: readonly string[]): readonly string[] =>
   registered.filter((s) => s !== OFFLINE_ACCESS && !SERVICE.has(s))
 

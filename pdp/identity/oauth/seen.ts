@@ -1,16 +1,16 @@
-/** Where a browser is: its name in a few words, and the address of its client. Kept with a session, for who looks whether it is theirs. */
+/** The place of a browser: its name and its client's address, kept with a session so that people can tell whether it is theirs. */
 import type { IncomingMessage } from 'node:http'
 
 export type Seen = {
-  /** Null: it gave no name that we know. */
+  /** The browser's name; null: not one that we know. */
   readonly browser: string | null
   /** An IPv4 address, or the /64 of an IPv6 address. */
   readonly address: string
 }
 
-/** A longer field names nothing more, and its sender has chosen it. */
+/** The part of the field that is read: its sender chooses the length, and names stand at its beginning. */
 const AGENT_CHARACTERS_MAX = 512
-/** The first that matches: most call themselves Chrome or Safari besides. */
+/** The first pattern that matches counts: most browsers also name Chrome or Safari. */
 const BROWSERS = [
   ['Edge', /\bEdg(?:e|A|iOS)?\/(\d{1,4})/],
   ['Opera', /\b(?:OPR|OPiOS)\/(\d{1,4})/],
@@ -30,7 +30,7 @@ const SYSTEMS = [
   ['Linux', /\bLinux\b/],
 ] as const
 
-/** Such as `Firefox 128, Windows`: words of ours and a number, whatever was sent. */
+/** A name such as `Firefox 128, Windows`: only our own words and a number, whatever was sent. */
 export function browserName(agent: string | undefined): string | null {
   const text = (agent ?? '').slice(0, AGENT_CHARACTERS_MAX)
   const browser = BROWSERS.flatMap(([name, pattern]) => {

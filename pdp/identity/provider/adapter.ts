@@ -1,4 +1,4 @@
-/** oidc-provider's storage: one table, codes as digests only, and the database decides who uses something single-use first. */
+/** The storage of oidc-provider: one table, codes as digests only. The database decides which request uses a one-time value first. */
 import { type Adapter, type AdapterPayload, errors, Provider } from 'oidc-provider'
 import type { Directory, Queries, Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
@@ -32,7 +32,7 @@ export type AdapterDeps = {
   readonly redemption: Redemption
   readonly masterKeys: MasterKeys
   readonly sessionEvents: Pick<SessionEvents, 'note' | 'take' | 'append'>
-  /** Null: clients are registered. */
+  /** Documents of clients that nobody registered; null: only registered clients exist. */
   readonly documents: Pick<ClientDocuments, 'find'> | null
   readonly clientKeys: ClientKeys
 }
@@ -40,12 +40,12 @@ const ACCESS_TOKENS: ReadonlySet<string> = new Set(['AccessToken', 'ClientCreden
 const PUSHED = 'PushedAuthorizationRequest'
 const SESSION = 'Session'
 const INTERACTION = 'Interaction'
-// Its row stays until it would have expired: a request that began before would store it again.
+// The row stays until its expiry: a request that began before the end would otherwise store the session again.
 const END_SESSION = `
   update oidc_record set consumed_at = now(), uid = null, payload = '{}' where kind = '${SESSION}' and id = $1`
 const CONTEXT = { actor: 'identity', requestId: '' }
 
-/** A proof or an assertion that another request used in the meantime. */
+/** Another request has used the proof or assertion meanwhile. */
 export class UsedBeforeError extends Error {
   override readonly name = 'UsedBeforeError'
 }
@@ -68,7 +68,7 @@ function recordAdapter(
     return stored
   }
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<AdapterPayload | undefined> {
-    // No text column holds U+0000, and PostgreSQL fails when it is asked for one.
+    // PostgreSQL cannot store U+0000 in a text, and fails when a query has one.
     if (value.includes('\0')) return undefined
     const wanted = column === 'id' ? [keyOf(value)] : column === 'uid' ? [value] : secrets.userCodesOf(value)
     const [row] = await sql.query<RecordRow>(
@@ -111,7 +111,7 @@ function recordAdapter(
         'update oidc_record set consumed_at = now() where kind = $1 and id = $2 and consumed_at is null returning 1',
         [kind, keyOf(id)],
       )
-      // oidc-provider reads first and consumes later. Of several requests that read at the same time, one gets here first.
+      // oidc-provider reads first and marks as used later. If several requests have read, one gets here first and the others fail.
       if (rows.length > 0) return
       throw kind === PUSHED ? new errors.InvalidRequestUri('used before') : new errors.InvalidGrant('used before')
     },
@@ -121,7 +121,7 @@ function recordAdapter(
       else if (kind === SESSION) await sql.query(END_SESSION, [keyOf(id)])
       else await sql.query('delete from oidc_record where kind = $1 and id = $2', [kind, keyOf(id)])
     },
-    // oidc-provider destroys the Grant too (see revokeGrantPolicy), and with it everything goes, in one logged transaction.
+    // oidc-provider destroys the Grant too (see revokeGrantPolicy). That deletes everything in one logged transaction.
     revokeByGrantId: async () => undefined,
   }
 }
@@ -135,10 +135,10 @@ function pendingRecord(record: {
 }): PendingRecord {
   const { kind, key, payload, stored, expiresIn } = record
   const text = JSON.stringify(stored)
-  // jsonb cannot hold U+0000, and no parameter has a use for it.
+  // jsonb cannot store U+0000, and no parameter needs it.
   if (JSON.stringify(payload).includes('\\u0000')) throw new errors.InvalidRequest('a parameter holds a NUL character')
   const seconds = expiresIn === undefined ? null : Math.max(expiresIn, kind === REPLAY ? REPLAY_SECONDS_MIN : 0)
-  // A sign-in under way outlives the grant of who was signed in before: another person may be signing in.
+  // An unfinished sign-in is kept without the grant of the person who was signed in before: another person may be signing in.
   const grantId = kind === INTERACTION ? null : member(payload, 'grantId')
   return { key, payload: text, grantId, seconds }
 }
@@ -150,12 +150,12 @@ const LIVE_SESSION = `and (oidc_record.kind <> '${SESSION}' or oidc_record.consu
 
 type Row = Omit<PendingRecord, 'payload'> & { payload: object; text: string; userCode: string | null }
 
-/** False when a proof is remembered already (the first writer wins, on whichever node), or a session has ended. */
+/** False if a proof was stored already (the first writer wins, on any node), or if the session has ended. */
 async function upsert(sql: Queries, kind: string, record: Row): Promise<boolean> {
   const { key, payload, text, grantId, seconds, userCode } = record
   const uid = kind === SESSION ? member(payload, 'uid') : null
   const values = [kind, key, text, grantId, uid, userCode, seconds]
-  // `on conflict` looks at one unique index. Several that write the same row at once may meet in the other one, and fail.
+  // `on conflict` checks one unique index. Writers of the same row at once may collide in the other index, and fail.
   if (uid !== null || userCode !== null) {
     const kept = await sql.query(
       `update oidc_record set ${COLUMNS} where kind = $1 and id = $2 ${LIVE_SESSION} returning 1`,
@@ -173,13 +173,13 @@ async function upsert(sql: Queries, kind: string, record: Row): Promise<boolean>
   return rows.length > 0
 }
 
-// The lock makes the end of the client's tokens wait: its entry in the log is then younger than the token, and revokes it.
+// The lock makes an end of the client's tokens wait: its entry in the log is then younger than this token, and revokes it.
 const STORE_TOKEN = `
   insert into oidc_record (kind, id, payload, grant_id, expires_at)
   select $1, $2, $3::jsonb, $4, now() + make_interval(secs => $5::int) from client
   where client_id = $3::jsonb ->> 'clientId' and token_epoch = ($3::jsonb ->> 'clientEpoch')::int for share returning 1`
 
-/** Not for a client whose tokens have ended since the request was authenticated: it may do less now, or have another secret. */
+/** Refuses a client whose tokens ended after the request was authenticated: it may have fewer rights now, or another secret. */
 async function storeToken(sql: Queries, kind: string, record: PendingRecord): Promise<void> {
   const { key, payload, grantId, seconds } = record
   const rows = await sql.query(STORE_TOKEN, [kind, key, payload, grantId, seconds])

@@ -14,12 +14,12 @@ import { DAY_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { READ_AT, redirectIssue } from './client-metadata.ts'
 
-/** The hosts whose documents count, and the scopes that such a client may ask people for. */
+/** The hosts whose documents are accepted, and the scopes that such a client may ask people for. */
 export type ClientDocumentSettings = { readonly hosts: ReadonlySet<string> | 'any'; readonly scope: string }
 export type ClientDocuments = {
-  /** `stored`: from the latest sign-in. Undefined: no such client. Throws InvalidClient when its document cannot be had now. */
+  /** `stored`: the client of the latest sign-in. Undefined: no such client. Throws InvalidClient when its document cannot be read. */
   find(id: string, stored: StoredClient | null): Promise<(Client & Pick<StoredClient, 'secretHash'>) | undefined>
-  /** Stores the client of a document, to which a person agreed, so that management knows it and can end its tokens. */
+  /** Stores the client of a document after a person agreed to it, so that management knows it and can end its tokens. */
   register(id: string): Promise<void>
 }
 
@@ -33,13 +33,13 @@ const REDIRECTS_MAX = 50
 const GRANTS: ReadonlySet<unknown> = new Set(['authorization_code', 'refresh_token'])
 const METHODS: ReadonlySet<unknown> = new Set(['none', 'private_key_jwt'])
 const CONTEXT = { actor: 'identity', requestId: '' }
-/** Where a client begins: a document is fetched there alone. */
+/** Paths where a sign-in begins: only there a document is fetched. */
 const BEGINS: ReadonlySet<string> = new Set([PATHS.authorize, PATHS.pushed])
 
-/** A sign-in that has begun goes on with the document that it began with: the life of an interaction, and some more. */
+/** How long a sign-in may continue with the document that it began with: a little more than the life of an interaction. */
 const GOES_ON_SECONDS = 960
 
-// A person may have the id, and a deleted client keeps it.
+// `taken`: a person has the id, or a client that was deleted.
 const KEPT = `
   select exists (select 1 from principal where id = $1 and (kind <> 'client' or deleted_at is not null)) as taken,
     (select payload from oidc_record where kind = 'ClientDocument' and id = $1 and expires_at > now() - make_interval(secs => $2::int)) as metadata`
@@ -52,7 +52,7 @@ type Deps = ClientDocumentSettings & {
   readonly sql: Queries
   readonly directory: Pick<Directory, 'client' | 'putClient'>
   readonly guard: Pick<GuardedPost, 'send'>
-  /** Their window is a minute. */
+  /** Limits fetches for each host, in a window of a minute. */
   readonly turns: Pick<SharedAttempts, 'take'>
   readonly clock: () => number
   readonly log: Log
@@ -96,7 +96,7 @@ export function createClientDocuments(deps: Deps): ClientDocuments {
       let metadata = await kept(id, begins ? 0 : GOES_ON_SECONDS)
       if (metadata === null && begins) {
         const isSignedIn = ctx.oidc?.session?.accountId !== undefined
-        // A stranger who uses up the turns of a host keeps nobody away who was here within a day.
+        // If strangers use up a host's limit, a client that was here within a day continues with its stored document.
         metadata = await fetched(id, host, isSignedIn).catch((err: unknown) => {
           if (stored !== null && Number(stored.metadata[READ_AT]) > seconds() - DAY_SECONDS) return stored.metadata
           throw err
@@ -139,7 +139,7 @@ async function load({ guard, log }: Deps, id: string): Promise<{ members: JsonOb
     text = answer.body.toString()
     control = answer.headers['cache-control']
   } catch (err) {
-    // Strangers learn nothing of what can be reached from here.
+    // The caller does not get the reason, which could tell what this server can reach.
     log.warn({ event: 'client_document_failed', client_id: id, reason: messageOf(err) })
     throw refused('it cannot be read')
   }
@@ -151,7 +151,7 @@ async function load({ guard, log }: Deps, id: string): Promise<{ members: JsonOb
   }
 }
 
-/** The metadata that counts of such a document: no others are taken from it. Throws InvalidClient. */
+/** The metadata of a document, of which only known members are used. Throws InvalidClient. */
 export function readDocument(id: string, text: string): JsonObject {
   const document = objectIn(text)
   if (document.client_id !== id) throw refused('its client_id is not its own URL')
@@ -193,7 +193,7 @@ function objectIn(text: string): JsonObject {
     const value: unknown = JSON.parse(text)
     if (isJsonObject(value)) return value
   } catch {
-    // The same as what is no object.
+    // Text that is no JSON is refused below, too.
   }
   throw refused('it is not a JSON object')
 }

@@ -1,4 +1,4 @@
-/** Keys of clients that name them by `jwks_uri`: fetched with the guards of other outward calls, kept for a while, and never guessed. */
+/** Keys of clients that are named by `jwks_uri`: fetched with the guards of all outgoing calls, and kept for a while. */
 import { errors, type JWK, type JWKS } from 'oidc-provider'
 import { BoundedMap } from '../../shared/base/bounded-map.ts'
 import { messageOf } from '../../shared/base/error-message.ts'
@@ -11,14 +11,14 @@ import { remoteKeys } from '../../shared/token/remote-keys.ts'
 import { guardedFetch } from '../../signals/receiver/guarded-fetch.ts'
 
 const SOURCES_MAX = 1_000
-/** A `kid` that the set lacks has it fetched again, at most so often. */
+/** A `kid` that is not in the set makes it be fetched again, but not more often than this. */
 const COOLDOWN_MS = 30_000
 const ASSERTION_CHARS_MAX = 16_384
 
 export type ClientKeys = {
   /**
-   * The keys that may have signed the assertion, as a JWK Set; none for what is no assertion of the client. Throws InvalidClient when the set
-   * cannot be had.
+   * The keys that may have signed the assertion, as a JWK Set; none if it is no assertion of this client. Throws InvalidClient when
+   * the set cannot be fetched.
    */
   of(client: { readonly id: string; readonly uri: string }, assertion: unknown): Promise<JWKS>
 }
@@ -36,7 +36,7 @@ export function createClientKeys(deps: {
     async of({ id, uri }, assertion) {
       const jws = typeof assertion === 'string' ? parseJws(assertion, ASSERTION_CHARS_MAX) : null
       const { alg, kid = null } = jws?.header ?? {}
-      // Another client's assertion is no reason to fetch anything.
+      // An assertion of another client must not cause a fetch.
       if (jws?.payload.iss !== id || typeof alg !== 'string' || !isAlgorithm(alg)) return { keys: [] }
       if (kid !== null && typeof kid !== 'string') return { keys: [] }
       const onError = (err: unknown): void =>

@@ -1,4 +1,4 @@
-/** OAuth clients of the directory, as oidc-provider wants them: RFC 7591 metadata that this version supports, and ours. */
+/** Converts OAuth clients of the directory to oidc-provider's form: supported metadata of RFC 7591, and members of our own. */
 import type { ClientMetadata, JWKS } from 'oidc-provider'
 import type { Client } from '../../engine/store/directory.ts'
 import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
@@ -19,7 +19,7 @@ export const GRANT_TYPES = [
   TOKEN_EXCHANGE,
   JWT_BEARER,
 ] as const
-// RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5: only authenticated clients may use these.
+// Only authenticated clients may use these: RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5; we also demand it for RFC 7523.
 export const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set([
   'client_credentials',
   CIBA,
@@ -29,7 +29,7 @@ export const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set([
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 /** Algorithms of client assertions and of DPoP proofs at oidc-provider's endpoints. */
 export const CLIENT_SIGNING_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const
-/** Members of oidc-provider's client that are ours. */
+/** Our own members of oidc-provider's client. */
 export const OWN_MEMBERS = [
   'portcullis_app',
   'portcullis_document',
@@ -62,19 +62,19 @@ const PASSED_ON = [
   'tos_uri',
 ] as const
 
-/** Member of ours in the metadata of a client that its document describes: when it was read, in seconds since the epoch. */
+/** Our member in the metadata of a client with a document: when the document was read, in seconds since the epoch. */
 export const READ_AT = 'document_read_at'
 export const isFromDocument = (metadata: JsonObject): boolean => metadata[READ_AT] !== undefined
 
-/** Where the keys of a client are published; null: nowhere. */
+/** The URL of the client's keys; null: there is none, or it is not used. */
 export const jwksUriOf = ({ token_endpoint_auth_method: method, jwks_uri: uri }: JsonObject): string | null =>
   method === 'private_key_jwt' && typeof uri === 'string' ? uri : null
 
 type Registered = Client & { readonly secretHash: string | null; readonly tokenEpoch?: number }
 
 /**
- * The stored hash takes the place of the secret: Client.compareClientSecret is overridden to match. `jwks`: the keys at the
- * client's jwks_uri.
+ * oidc-provider gets the stored hash in place of the secret; Client.compareClientSecret is replaced to compare with it. `jwks`: the
+ * keys at the client's jwks_uri.
  */
 export function providerMetadata(client: Registered, jwks: JWKS = { keys: [] }): ClientMetadata {
   const { metadata } = client
@@ -111,7 +111,7 @@ function grantTypesOf(registered: JsonValue | undefined, isPublic: boolean): rea
   return GRANT_TYPES.filter((name) => asked.includes(name) && !(isPublic && CONFIDENTIAL_GRANTS.has(name)))
 }
 
-/** RFC 6749 section 3.1.2, RFC 8252 section 7: https, loopback http, or a scheme that is a reversed domain name. Null: it is one. */
+/** The reason to refuse a redirect URI; null for https, loopback http and a reversed domain name (RFC 6749 3.1.2, RFC 8252 section 7). */
 export function redirectIssue(uri: string): string | null {
   const url = URL.parse(uri)
   if (url === null || /[^\x21-\x7e]/.test(uri)) return 'is not an absolute URI'

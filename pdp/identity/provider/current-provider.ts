@@ -1,4 +1,4 @@
-/** The provider of the current signing keys. */
+/** Makes the provider for the current signing keys. */
 import { errors, type Provider } from 'oidc-provider'
 import type { Client } from '../../engine/store/directory.ts'
 import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
@@ -13,7 +13,7 @@ type Built = {
   readonly callback: ReturnType<Provider['callback']>
 }
 
-/** The provider of the current signing keys: another one after they changed. All work on the same store. */
+/** Returns the provider for the current signing keys, a new one after they changed. All providers use the same store. */
 export function createProviders(
   ring: Pick<KeyRing, 'current'>,
   build: (keys: SigningKeys) => Provider,
@@ -31,7 +31,7 @@ export function createProviders(
   }
 }
 
-/** Members of a registration that are URLs which this server calls. */
+/** Members of a registration whose URLs this server calls. */
 const CALLED = ['backchannel_logout_uri', 'jwks_uri'] as const
 
 /** Throws PdpError `request_invalid`. */

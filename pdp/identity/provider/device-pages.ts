@@ -1,4 +1,4 @@
-/** The device page (RFC 8628 section 3.3) and the pages around signing out. */
+/** The pages for a device's code (RFC 8628 section 3.3), for signing out, and for handing over an answer. */
 import { createHash } from 'node:crypto'
 import { EMPTY, html } from '../../shared/base/html.ts'
 import { fill } from '../../shared/pages/words.ts'
@@ -36,7 +36,7 @@ export function deviceConfirmPage(
     userCode: string
     clientName: string
     scopes: readonly string[]
-    /** The one that the device asks for; null: the person may choose later. */
+    /** The organization that the device asks for; null: the person may choose later. */
     organization: string | null
   },
 ): Page {
@@ -100,7 +100,7 @@ export function signedOutPage(frame: Frame): Page {
   return page(frame, signOut.done, html`<p>${common.canClose}</p>`)
 }
 
-/** Hands an answer over to the application (OAuth 2.0 Form Post Response Mode): by this script, or by the button. */
+/** Hands an answer to the application (OAuth 2.0 Form Post Response Mode): a script sends the form, or the person presses the button. */
 export function formPostPage(
   frame: Frame,
   view: { action: string; fields: readonly (readonly [name: string, value: string])[] },

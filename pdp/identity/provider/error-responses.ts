@@ -1,10 +1,10 @@
-/** Answers of oidc-provider, corrected: failures without their reason, and the error codes that the RFCs name otherwise. */
+/** Corrects answers of oidc-provider: hides the reasons of our failures, and uses the error codes of the RFCs. */
 import type { EventEmitter } from 'node:events'
 import { errors, type Provider } from 'oidc-provider'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { errorPage, troubleOf } from '../html/error-page.ts'
-import { type FrameOf, frameIn } from '../html/frame.ts'
+import { type FrameOf, frameForContext } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import { BusyError } from '../limits/attempts.ts'
 import { PATHS } from '../oauth/paths.ts'
@@ -13,7 +13,7 @@ import { STATUS } from '../oauth/status.ts'
 
 const NOT_STORED: ReadonlySet<string> = new Set([PATHS.introspect, PATHS.revoke])
 
-// RFC 6749 section 5.2 and 2.3, RFC 7662 section 2.3, RFC 9449 section 5 name these otherwise than oidc-provider does.
+// Errors for which oidc-provider has other codes than RFC 6749 sections 2.3 and 5.2, RFC 7662 section 2.3 and RFC 9449 section 5.
 const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly status?: number } | undefined } = {
   'requested grant type is not allowed for this client': { error: 'unauthorized_client' },
   'no client authentication mechanism provided': { error: 'invalid_client', status: STATUS.unauthenticated },
@@ -22,9 +22,9 @@ const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly
   'DPoP proof JWT Replay detected': { error: 'invalid_dpop_proof' },
 }
 
-// No RFC knows this code, and clients know only those.
+// No RFC defines this code, so clients do not know it.
 const UNKNOWN_MODE = 'error=unsupported_response_mode'
-// oidc-provider's own pages send a form on; it adds the hash of their script. Our pages bring stricter fields.
+// Pages that oidc-provider makes itself send a form by a script, whose hash it adds. Our own pages have stricter fields.
 const PROVIDER_PAGE_HEADERS = {
   'content-security-policy': "default-src 'none'; script-src; frame-ancestors 'none'; base-uri 'none'",
   'referrer-policy': 'same-origin',
@@ -34,7 +34,7 @@ const PROVIDER_PAGE_HEADERS = {
 /** The page that is shown while the store is unavailable. */
 export const UNAVAILABLE = { trouble: 'unavailable', code: 'temporarily_unavailable' } as const
 
-/** The text that an OAuth client reads then. */
+/** The error text for OAuth clients while the store is unavailable. */
 export const DATABASE_AWAY = 'the database of this server does not answer; try again later'
 
 /** Errors are logged with their reason and answered without it; the answer says if a later attempt may succeed. */
@@ -67,7 +67,7 @@ export function installErrorResponses(
         ctx.body = { error: 'temporarily_unavailable', error_description: unavailability(ctx.state.failure) }
       } else if (ctx.status === STATUS.failed) {
         ctx.status = STATUS.unavailable
-        show(contextOf(ctx), errorPage(frameIn(frameOf, contextOf(ctx)), { ...UNAVAILABLE, again: ctx.url }))
+        show(contextOf(ctx), errorPage(frameForContext(frameOf, contextOf(ctx)), { ...UNAVAILABLE, again: ctx.url }))
       }
     }
     if (isErrorBody(ctx.body)) {
@@ -81,7 +81,7 @@ export function installErrorResponses(
   })
 }
 
-/** Thrown outside oidc-provider's own handler, as when the session of a page cannot be read or kept. */
+/** Answers an error from outside oidc-provider's own handler, for example when the session of a page cannot be read or stored. */
 function answerUncaught(
   ctx: Context,
   error: unknown,
@@ -97,7 +97,7 @@ function answerUncaught(
   if (ctx.req.headers.accept === 'application/json') ctx.body = answer
   else {
     const view = { trouble: troubleOf(answer.error), code: answer.error, detail: answer.error_description }
-    show(ctx, errorPage(frameIn(frameOf, ctx), view))
+    show(ctx, errorPage(frameForContext(frameOf, ctx), view))
   }
 }
 

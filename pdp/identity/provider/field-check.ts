@@ -7,12 +7,12 @@ import { readProof } from '../../shared/token/dpop.ts'
 import { TokenError } from '../../shared/token/errors.ts'
 import { STATUS } from '../oauth/status.ts'
 
-/** RFC 6749 section 2.3: one method of authentication in each request. Node drops a second field without a word. */
+/** RFC 6749 section 2.3: a request has one method of authentication. Node.js silently drops a second Authorization field. */
 const AUTHORIZED_TWICE: OAuthError = {
   error: 'invalid_request',
   error_description: 'the request has more than one Authorization field',
 }
-/** Koa looks for each parameter among all of them; requests have a dozen. */
+/** The most parameters of a query: Koa searches all of them for each one. Ordinary requests have a dozen. */
 const PARAMETERS_MAX = 100
 const TOO_MANY: OAuthError = {
   error: 'invalid_request',
@@ -20,7 +20,7 @@ const TOO_MANY: OAuthError = {
 }
 type OAuthError = { readonly error: string; readonly error_description: string }
 
-/** oidc-provider verifies a signature by whatever key the proof brings, before it looks at anything else. */
+/** Refuses costly requests first: oidc-provider would verify a proof's signature, with the key in it, before anything else. */
 export function installFieldCheck(provider: Provider): void {
   provider.use(async (ctx, next) => {
     const { authorization = [], dpop: proofs } = ctx.req.headersDistinct
@@ -33,7 +33,7 @@ export function installFieldCheck(provider: Provider): void {
   })
 }
 
-/** Null: oidc-provider may look at it. */
+/** The error for an unusable proof; null: oidc-provider may read it. */
 function refusalOf(proofs: readonly string[] | undefined): OAuthError | null {
   if (proofs === undefined) return null
   try {

@@ -3,22 +3,22 @@ import { decodeProtectedHeader } from 'jose'
 import { errors } from 'oidc-provider'
 import { hasType, type JsonMembers } from '../../shared/token/jws.ts'
 
-// RFC 7523 and OpenID Connect name no type of their own; most write none, or the general one.
+// RFC 7523 and OpenID Connect define no type: most JWTs have none, or the general one.
 const isPlain = (header: JsonMembers): boolean => header.typ === undefined || hasType(header, 'jwt')
 
 const LIFETIME_SECONDS_MAX = 600
 /** FAPI 2.0 section 5.3.2.1: clocks of clients may be 10 seconds ahead, and never more than 60. */
 const AHEAD_SECONDS_MAX = 60
 
-/** Setting `assertJwtClientAuthClaimsAndHeader`. `clock`: milliseconds since the epoch. */
+/** The setting `assertJwtClientAuthClaimsAndHeader` of oidc-provider. `clock`: milliseconds since the epoch. */
 export function assertionRule({ issuer, clock }: { readonly issuer: string; readonly clock: () => number }) {
   const isWithin = (time: unknown, seconds: number): boolean =>
     typeof time === 'number' && time <= clock() / 1_000 + seconds
   return (_ctx: unknown, { aud, exp, iat }: JsonMembers, header: JsonMembers): void => {
-    // A DPoP proof is signed by the same key, and may have the same claims.
+    // DPoP proofs are refused: the same key signs them, and they may have the same claims.
     if (!isPlain(header) && !hasType(header, 'client-authentication+jwt'))
       throw new errors.InvalidClientAuth('client_assertion is another kind of JWT')
-    // One that names another server as well could be used by that server here, and one for an endpoint was not made for us.
+    // With a second audience, that server could use the assertion here. An audience that is an endpoint is not our issuer.
     if ([aud].flat().length !== 1 || [aud].flat()[0] !== issuer)
       throw new errors.InvalidClientAuth('the aud of a client_assertion must be the issuer alone')
     if (!isWithin(exp, LIFETIME_SECONDS_MAX))
@@ -28,7 +28,7 @@ export function assertionRule({ issuer, clock }: { readonly issuer: string; read
   }
 }
 
-/** An access token is signed by our key as well. Throws for what is not an ID token. */
+/** Throws for a JWT that is not an ID token: access tokens are signed with our key as well. */
 export function requireIdToken(jwt: string): void {
   if (!isPlain({ ...decodeProtectedHeader(jwt) })) throw new errors.InvalidRequest('id_token_hint is not an ID token')
 }

@@ -1,4 +1,4 @@
-/** Adds our claims to a token while oidc-provider mints it, and makes the record that keeps it revocable afterwards. */
+/** Adds our claims to a token while oidc-provider mints it, and stores the record by which it can be revoked. */
 import { type Account, type Adapter, type AdapterPayload, type Client, errors } from 'oidc-provider'
 import type { Actor, Pdp, Subject } from '../../shared/domain/decision.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
@@ -26,19 +26,19 @@ export type MintDeps = {
 }
 /** Facts about a token that our own grants know, and oidc-provider does not. */
 export type Provenance = {
-  /** For client_credentials, whose organization no grant knows. */
+  /** The organization of a client_credentials token, which has no grant. */
   readonly organization?: string | null
   readonly acr?: string | null
   readonly authTime?: number | null
-  /** RFC 8693 section 4.1. */
+  /** The `act` claim (RFC 8693 section 4.1). */
   readonly act?: JsonObject
 }
 export type Mint = {
   /** Called before the token is minted. */
   describe(token: Token, provenance: Provenance): void
-  /** oidc-provider's extraTokenClaims. It spreads them first: they cannot replace iss, sub, aud, exp, iat, jti, scope. */
+  /** The setting extraTokenClaims of oidc-provider. Its own claims win: iss, sub, aud, exp, iat, jti, scope cannot be replaced. */
   accessTokenClaims(token: Token): Promise<JsonObject>
-  /** oidc-provider's formats.customizers.jwt: awaited, sees the final payload, before signing. */
+  /** The setting formats.customizers.jwt of oidc-provider, which waits for it: sees the final payload before it is signed. */
   record(ctx: Context, token: Token, payload: { readonly iat: number; readonly exp: number }): Promise<void>
   /** Called with each access token's text, whose hash becomes the ID token's at_hash. */
   remember(token: Token, value: string): void

@@ -1,4 +1,4 @@
-/** Members that `@types/oidc-provider` lacks: our own of a client (`extraClientMetadata`), the life of a token, and helpers for grants of our own. */
+/** Types that `@types/oidc-provider` lacks: our members of clients (`extraClientMetadata`), sessions and tokens; helpers for grants. */
 import 'oidc-provider'
 import type { Seen } from '../oauth/seen.ts'
 
@@ -14,16 +14,16 @@ declare module 'oidc-provider' {
     readonly portcullis_exchange_resources: readonly string[]
   }
   interface Session {
-    /** Where its browser was when it was stored last; versions before this one store none. */
+    /** Browser and address of the session's latest request; absent if an earlier version stored it. */
     seen?: Seen
   }
   interface AccessToken {
-    /** Seconds, in place of the setting `ttl`. */
+    /** The life of the token in seconds, in place of the setting `ttl`. */
     expiresIn?: number
   }
 }
 
-// Helpers of oidc-provider: outside its promise of stability, another reason why its version is pinned.
+// Helpers that oidc-provider does not promise to keep stable: one more reason why its version is fixed.
 declare module 'oidc-provider/lib/helpers/grants.js' {
   import type { KoaContextWithOIDC as Context, Provider, ResourceServerInstance as ResourceServer } from 'oidc-provider'
 

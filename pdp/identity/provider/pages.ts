@@ -1,11 +1,11 @@
-/** The pages that oidc-provider asks for by itself: errors, the device page and signing out. */
+/** The pages that oidc-provider asks us for: errors, the device page and signing out. */
 import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
 import { confirm as confirmed } from 'oidc-provider/lib/actions/end_session.js'
 import type { Directory } from '../../engine/store/directory.ts'
 import { createAttempts } from '../../shared/base/attempts.ts'
 import { unescapeHtml } from '../../shared/base/html.ts'
 import { errorPage, type Trouble, troubleOf } from '../html/error-page.ts'
-import { type Frame, type FrameOf, frameIn, nameOf } from '../html/frame.ts'
+import { type Frame, type FrameOf, frameForContext, nameOf } from '../html/frame.ts'
 import type { Page } from '../html/page.ts'
 import type { ClientOf } from '../limits/limit-address.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
@@ -25,15 +25,15 @@ import {
 
 // There are 20^8 codes and few of them live; at this rate nobody finds one by guessing (RFC 8628 section 5.1).
 const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
-// oidc-provider's form that sends itself by a script: at a sign-out of nobody, and when somebody else signs in.
+// Marks oidc-provider's form that a script sends: at a sign-out without a session, and when another person signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
-// And what is in it. No value has a quotation mark or an angle bracket of its own.
+// Parts of that form. No value holds a quotation mark or an angle bracket.
 const ITS_ACTION = /<form method="post" action="([^"]*)">/
 const ITS_FIELDS = /<input type="hidden" name="([^"]*)" value="([^"]*)"\/>/g
 
 /**
- * OpenID Connect RP-Initiated Logout section 2: who is signed in need not be asked, when an ID token of this very session says that
- * its application has asked. oidc-provider has verified the token.
+ * OpenID Connect RP-Initiated Logout section 2: the person need not be asked if an ID token of this very session shows that the
+ * application asks for the sign-out. oidc-provider has verified the token.
  */
 function isHintOfSession({ oidc }: Context): boolean {
   const { IdTokenHint: hint, Client: client } = oidc.entities
@@ -43,7 +43,9 @@ function isHintOfSession({ oidc }: Context): boolean {
   return sub === session.accountId && (sid === undefined || sid === session.sidFor(client.clientId))
 }
 
-/** As the form of the page does. */
+const xsrfIn = ({ oidc }: Context): string => xsrfOf(requireSession(oidc))
+
+/** Ends the session as the form of the sign-out page does. */
 async function endSession(ctx: Context): Promise<void> {
   Object.assign(paramsOf(ctx.oidc), { logout: 'yes' })
   await confirmed.at(-1)?.(ctx)
@@ -53,7 +55,7 @@ export type ProviderPages = {
   /** Features `deviceFlow` and `rpInitiatedLogout`. */
   readonly features: Pick<NonNullable<Configuration['features']>, 'deviceFlow' | 'rpInitiatedLogout'>
   readonly renderError: (ctx: Context, out: ErrorOut, error: Error) => void
-  /** Keeps guessers of user codes away. */
+  /** Limits how many user codes a guesser can try. */
   install(provider: Provider): void
 }
 
@@ -74,7 +76,7 @@ export function createProviderPages(deps: PagesDeps): ProviderPages {
     renderError(ctx, { error: code, error_description: detail = '' }, error) {
       const usual = error instanceof errors.SessionNotFound ? 'expired' : troubleOf(code)
       const { [ctx.path]: more = {} } = usual === 'application' ? ON_SIGN_OUT : {}
-      send(ctx, errorPage(frameIn(frameOf, ctx), { trouble: usual, code, detail, ...more }))
+      send(ctx, errorPage(frameForContext(frameOf, ctx), { trouble: usual, code, detail, ...more }))
     },
     install(provider) {
       device.install(provider)
@@ -86,12 +88,12 @@ export function createProviderPages(deps: PagesDeps): ProviderPages {
 function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: PagesDeps) {
   const action = urlOf(issuer, PATHS.device)
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
-  /** A person, or the address of those who are not signed in: nobody else is kept away. */
+  /** The guesser whose tries count: a person, or the address of somebody who is not signed in. Other people are not affected. */
   const guesserOf = ({ req }: Pick<Context, 'req'>, { accountId }: Pick<Session, 'accountId'>): string =>
     accountId === undefined ? `address ${clientOf(req)}` : `person ${accountId}`
 
   function askForCode(ctx: Context, problem: CodeProblem | null): void {
-    send(ctx, deviceCodePage(frameIn(frameOf, ctx), { action, xsrf: xsrfOf(requireSession(ctx.oidc)), problem }))
+    send(ctx, deviceCodePage(frameForContext(frameOf, ctx), { action, xsrf: xsrfIn(ctx), problem }))
   }
   async function confirmCode(
     ctx: Context,
@@ -106,7 +108,7 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
     const uiLocales = paramsOf(ctx.oidc).ui_locales ?? params.ui_locales
     send(ctx, deviceConfirmPage(frameOf(ctx.req, { client, uiLocales }), view))
   }
-  /** Confirms the code that came with the address (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
+  /** Asks to confirm the code that came in the URL (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
   async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
     const normalized = userCode.toUpperCase().replace(/\W/g, '')
     const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
@@ -131,7 +133,7 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
     },
     userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
       confirmCode(ctx, { client, userCode, params: paramsOf(ctx.oidc.entities.DeviceCode ?? {}) }),
-    successSource: (ctx: Context) => send(ctx, deviceDonePage(frameIn(frameOf, ctx))),
+    successSource: (ctx: Context) => send(ctx, deviceDonePage(frameForContext(frameOf, ctx))),
   }
   return {
     feature,
@@ -143,9 +145,9 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
         if (given === undefined) return next()
         const session = await provider.Session.get(provider.createContext(ctx.req, ctx.res))
         const guesser = guesserOf(ctx, session)
-        if (!wrongCodes.take(guesser)) return refuseGuess(ctx, frameIn(frameOf, ctx), action)
+        if (!wrongCodes.take(guesser)) return refuseGuess(ctx, frameForContext(frameOf, ctx), action)
         wrongCodes.giveBack(guesser)
-        // Without a state, the session that the form was shown in is over.
+        // Without a state, the session in which the form was shown has ended.
         if (given === null) return session.state === undefined ? restart(ctx, action) : next()
         ctx.query = {}
         await next()
@@ -171,7 +173,7 @@ function restart(ctx: Context, action: string): void {
   ctx.set('cache-control', 'no-store')
 }
 
-/** Its name is for its members; anybody else sees the id that the device has sent. */
+/** The organization's name if the person is a member; anybody else sees the id that the device sent. */
 async function shownName(
   directory: PagesDeps['directory'],
   { accountId }: Session,
@@ -183,15 +185,15 @@ async function shownName(
 }
 
 function createLogoutPages({ issuer, frameOf }: PagesDeps) {
-  const frame = (ctx: Context) => frameIn(frameOf, ctx)
+  const frame = (ctx: Context) => frameForContext(frameOf, ctx)
   const confirm = urlOf(issuer, PATHS.logoutConfirm)
-  // A form that it sends elsewhere is an authorization response by form_post.
+  // A form that goes elsewhere is an authorization response by form_post.
   const toOurselves = `action="${confirm}"`
   const feature: ProviderPages['features']['rpInitiatedLogout'] = {
     enabled: true,
     logoutSource: async (ctx: Context) => {
       if (isHintOfSession(ctx)) return endSession(ctx)
-      send(ctx, logoutPage(frame(ctx), { action: confirm, xsrf: xsrfOf(requireSession(ctx.oidc)) }))
+      send(ctx, logoutPage(frame(ctx), { action: confirm, xsrf: xsrfIn(ctx) }))
     },
     postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage(frame(ctx))),
   }
@@ -215,14 +217,14 @@ function createLogoutPages({ issuer, frameOf }: PagesDeps) {
         await next()
         if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING)) return
         if (!ctx.body.includes(toOurselves)) return send(ctx, formPost(ctx, ctx.body))
-        const xsrf = xsrfOf(requireSession(ctx.oidc))
+        const xsrf = xsrfIn(ctx)
         const isHandOver = ctx.path !== PATHS.logout
         send(ctx, handOverPage(frame(ctx), { action: confirm, xsrf, isHandOver }))
       }),
   }
 }
 
-/** A form that was sent before, or that belongs to a sign-in that is over; and a wrong hint or address of an application. */
+/** Errors at sign-out: a form that was sent before or belongs to a sign-in that ended, and a wrong hint or redirect URI. */
 const ON_SIGN_OUT: { readonly [path: string]: { readonly trouble: Trouble; readonly again?: string } | undefined } = {
   [PATHS.logoutConfirm]: { trouble: 'oldForm', again: PATHS.logout },
   [PATHS.logout]: { trouble: 'signOut' },

@@ -7,11 +7,11 @@ import { paramsOf } from '../oauth/request.ts'
 
 /** The interval that the answer which starts the wait tells the client. */
 export const INTERVAL_SECONDS = 5
-// A client that waits exactly as long as it was told is not too fast because a network was.
+// A client that waits as long as it was told may still seem too fast, because of the network.
 const TOLERANCE_MS = 500
 const KEYS_MAX = 50_000
 
-/** Per process: with several nodes a client may be told less often that it is too fast. */
+/** Counts per process: with several nodes, a client may be told less often that it is too fast. */
 export function installPolling(provider: Provider, clock: () => number): void {
   const polls = new BoundedMap<string, { atMs: number; intervalMs: number }>(KEYS_MAX)
 

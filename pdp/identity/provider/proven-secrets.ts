@@ -1,4 +1,4 @@
-/** Secrets that were right a short while ago, by a keyed digest, so that a client's every request costs no slow hash. */
+/** Remembers keyed digests of secrets that were right a short while ago, so that not each request of a client costs a slow hash. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { BoundedMap } from '../../shared/base/bounded-map.ts'
 
@@ -6,7 +6,7 @@ const KEPT_MS = 300_000
 const SECRETS_MAX = 10_000
 
 export type ProvenSecrets = {
-  /** `stored`: the hash of now. A secret that was changed is thereby forgotten. */
+  /** True if the secret was right for the hash `stored`. A changed secret has another hash, so the old one is forgotten. */
   has(secret: string, stored: string): boolean
   add(secret: string, stored: string): void
 }

@@ -1,4 +1,4 @@
-/** oidc-provider, put together: settings, grants of our own, and the places where we reach into it. */
+/** Puts oidc-provider together: settings, our own grants, and the places where we replace its functions. */
 import { type Client, Provider, type Session, type AccessToken as Token } from 'oidc-provider'
 import { installStartLimits } from '../limits/start-limits.ts'
 import { installConstantAnswers } from '../oauth/constant-answers.ts'
@@ -21,7 +21,7 @@ import { installPolling } from './polling.ts'
 import { createRedemption } from './redemption.ts'
 import { providerSettings } from './settings.ts'
 
-/** One per set of signing keys, all on the same store; a rotation makes the next one. */
+/** Makes a provider for one set of signing keys; after a rotation another one is made, which uses the same store. */
 export function createProvider(deps: ProviderDeps): Provider {
   const {
     sql,
@@ -53,7 +53,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   const mint = createMint({ issuer, bindings, isSignedIn, pdp, resources, readClaimSources, hook, log, adapter })
   const pages = createProviderPages(deps)
   const provider = new Provider(deps.issuer, { adapter, ...providerSettings(deps, { mint, pages }) })
-  // Whatever a proxy in front says, the identity service overwrites with the issuer's own scheme and host.
+  // `proxy` is safe: the identity service overwrites whatever a proxy says with the issuer's own scheme and host.
   provider.proxy = true
   provider.registerGrantType(
     'client_credentials',
@@ -89,7 +89,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   return provider
 }
 
-/** oidc-provider announces user codes of CIBA always; nobody has one here. It does not know our documents of clients. */
+/** Corrects oidc-provider's metadata: it always announces user codes of CIBA, which do not exist here, and not our client documents. */
 function installMetadata(provider: Provider, { documents }: { readonly documents: boolean }): void {
   provider.use(async (ctx, next) => {
     await next()

@@ -1,4 +1,4 @@
-/** Settings by which people look after themselves: where their mail goes, and which passwords they may not choose. */
+/** Settings of people's accounts: where mail is sent, and which passwords people may not choose. */
 
 import type { AccountSettings } from '../../identity/people/account/deps.ts'
 import { folderMailer, type Mailer, smtpMailer } from '../../identity/people/mail/mail.ts'

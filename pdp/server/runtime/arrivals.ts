@@ -1,4 +1,4 @@
-/** Gives revisions to entries of the logs whose writer was killed before it could: they count, though nobody was told so. */
+/** Gives revisions to log entries whose writer was killed before it could: the entries are in force, though no caller got an answer. */
 import { ARRIVING, numberArrivals } from '../../engine/store/arrivals.ts'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -6,7 +6,7 @@ import { startRepeated } from '../../shared/process/repeated-runs.ts'
 
 const INTERVAL_MS = 1_000
 
-/** The returned function stops it, and resolves when the current run has ended. `intervalMs`: default a second. */
+/** Returns a function that stops this, and resolves when the current run has ended. `intervalMs`: default one second. */
 export function startArrivals({
   sql,
   log,

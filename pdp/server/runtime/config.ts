@@ -34,7 +34,7 @@ const DECISIONS_KEPT = 10_000
 const SECRET_CHARACTERS_MIN = 16
 const MASTER_KEY_BYTES = 32
 
-/** `folder`: for trying things out. */
+/** `folder`: mails are written there, to try things out. */
 export type MailSettings = { readonly url: string; readonly from: string } | { readonly folder: string }
 
 export type PdpConfig = {
@@ -44,7 +44,7 @@ export type PdpConfig = {
   readonly adminSecret: string | null
   /** Encrypts private keys at rest; null: generated into the data directory. */
   readonly masterKey: Buffer | null
-  /** During a rotation: the master key that follows; null: none is given. */
+  /** The master key to change to, during a rotation; null: none was given. */
   readonly nextMasterKey: Buffer | null
   readonly http: ListenAddress
   readonly grpc: ListenAddress
@@ -57,19 +57,19 @@ export type PdpConfig = {
   readonly trustedProxies: readonly Network[]
   /** Null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
-  /** Null: the first of the connection's `search_path`. */
-  /** At most: half of them for reads, half for transactions. */
+  /** How many connections are open at most: half of them for reads, half for transactions. */
   readonly databaseConnections: number
+  /** Null: the first schema of the connection's `search_path`. */
   readonly databaseSchema: string | null
-  /** Null: nothing is known of it, or there is none. */
+  /** Whether commits wait for a standby; null: unknown, or there is no standby. */
   readonly replication: 'synchronous' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
-  /** Clients that nobody registered; null: none. */
+  /** Settings for clients that nobody registered; null: there are none. */
   readonly clientDocuments: ClientDocumentSettings | null
-  /** Where mail goes; null: none is sent. */
+  /** Where mail is sent; null: none is sent. */
   readonly mail: MailSettings | null
-  /** A file of digests of passwords that nobody may choose; null: the built-in list alone. */
+  /** A file of digests of passwords that nobody may choose; null: only the built-in list counts. */
   readonly knownPasswordsFile: string | null
   /** Null: replicas do not share entitlement values. */
   readonly redisUrl: string | null
@@ -81,18 +81,18 @@ export type PdpConfig = {
   readonly console: boolean
   /** How many of the latest decisions the console can show; they are kept in memory. */
   readonly decisionsKept: number
-  /** After this many days, decisions that all PDPs keep in the database are deleted; 0: none is kept there. */
+  /** After how many days decisions are deleted that all PDPs keep in the database; 0: none is kept there. */
   readonly decisionsKeptDays: number
   /** The brand of the pages of the identity service. */
   readonly branding: Branding
-  /** After this many days, entries of the journal are deleted; null: never. */
+  /** After how many days entries of the journal are deleted; null: never. */
   readonly changesKeptDays: number | null
-  /** Tuples that are visited for one check at most; more is no answer. */
+  /** How many tuples one check may visit; a check that needs more is an error. */
   readonly checkTuplesMax: number
   /** An absolute path. */
   readonly dataDirectory: string
   readonly logLevel: LogLevel
-  /** One of this many questions that are allowed in all parts is logged. */
+  /** One of this many questions whose parts were all allowed is logged. */
   readonly logAllowedOneIn: number
   /** Null: no collector is set. */
   readonly tracing: TracingSettings | null
@@ -119,7 +119,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
       internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
       clientDocuments: readClientDocuments(reader),
-      // Without a server, mail of a PDP on this machine alone lands in its data directory.
+      // Without an SMTP server, mail of a PDP that listens on loopback is written into its data directory.
       mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),
       knownPasswordsFile: reader.text('PORTCULLIS_KNOWN_PASSWORDS_FILE'),
       redisUrl: reader.parsed('REDIS_URL', asRedisUrl),
@@ -155,7 +155,7 @@ function readDatabase(
 
 const DATABASE_PARTS = ['HOST', 'USER', 'PASSWORD', 'NAME'] as const
 
-/** The whole URL, or its parts, as a database operator's Secret has them: a password may have any characters then. */
+/** The URL from one variable, or from its parts, as a database operator's Secret has them: the password may then have any character. */
 function readDatabaseUrl(reader: EnvironmentReader): string | null {
   const part = (name: string): string | null => reader.text(`PORTCULLIS_DATABASE_${name}`)
   const [host, user, password, name] = DATABASE_PARTS.map(part)
@@ -319,7 +319,7 @@ function readClientDocuments(reader: EnvironmentReader): ClientDocumentSettings 
   return { hosts: hosts === 'any' ? hosts : new Set(hosts), scope: scope ?? 'openid profile offline_access' }
 }
 
-/** RFC 6749 section 3.3. */
+/** Scopes in the form of RFC 6749 section 3.3. */
 function parsePersonScope(text: string): string {
   const scopes = text.split(' ')
   if (!scopes.every((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(scope)))

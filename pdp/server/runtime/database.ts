@@ -59,7 +59,7 @@ export async function openStore(
   return opened
 }
 
-/** A question gives up after a second; where everything starts at once, the first connection may need longer. */
+/** Waits longer for the first connection than a question would: where everything starts at once, the database may be late. */
 async function firstAnswer(sql: Queries): Promise<void> {
   for (const endMs = performance.now() + START_WAIT_MS; ; await delay(100)) {
     try {
@@ -77,7 +77,7 @@ const PLACES = `
       where name in ('max_connections', 'superuser_reserved_connections', 'reserved_connections')) as places,
     (select count(*)::int from pdp_process where seen_at > now() - interval '1 minute') as processes`
 
-/** A line where the PDPs that run now may need more connections than the server has: a PDP that gets none answers nothing. */
+/** Logs a line if the running PDPs may need more connections than the server has: a PDP without a connection cannot answer. */
 export async function checkConnections(
   { databaseConnections, replication }: Pick<PdpConfig, 'databaseConnections' | 'replication'>,
   { sql, log }: { readonly sql: Queries; readonly log: Log },
@@ -86,7 +86,7 @@ export async function checkConnections(
   if (row === undefined) return
   const { places, processes } = row
   const heartbeats = replication === null ? 0 : 1
-  // Each opens another one for some milliseconds every two seconds, to see where the address leads.
+  // Each PDP also opens a connection for some milliseconds every two seconds, to see which server the address leads to.
   const probes = Math.ceil(processes / 10)
   const needed = processes * (databaseConnections + heartbeats) + probes
   if (needed <= places) return
@@ -102,7 +102,7 @@ export async function checkConnections(
   })
 }
 
-/** Below the span of who began the statement: questions that share one have it below the first. */
+/** The span of a statement. If several questions share the statement, the span belongs to the first one. */
 function statementSpans(spans: Spans): OnStatement {
   return (name) => {
     const span = spans.current()?.child(`postgresql ${name}`, 'client', { 'db.system.name': 'postgresql' })
@@ -143,11 +143,11 @@ export async function changeMasterKey(
       'PORTCULLIS_NEXT_MASTER_KEY is not set. Make a key (openssl rand -base64 32), give it to every PDP under this name beside PORTCULLIS_MASTER_KEY, restart them, and run this command with both',
     )
   return withDatabase(config, async ({ sql }) => {
-    // We hold the data directory, so no PDP runs on it: rows of processes are of those that were killed.
+    // This process holds the data directory, so no PDP uses it: the rows are those of PDPs that were killed.
     if (config.databaseUrl === null) await forgetProcesses(sql)
-    // Made only now: a command that is refused the data directory leaves no key behind.
+    // Made only now, so that a command that cannot get the data directory leaves no key behind.
     const made = given.next === null && !dryRun ? await makeSuccessor(config) : null
-    // A dry run makes no file. Any key but the current one has the same effect: all that is stored would change.
+    // A dry run makes no file. Any other key gives the same report: all stored values would change.
     const next = given.next ?? made ?? randomBytes(given.current.length)
     const report = await rotateMasterKey({ sql, current: given.current, next, ...how })
     if (isGenerated && !dryRun && report.complete) await installSuccessor(config)

@@ -1,4 +1,4 @@
-/** Goes on with the departures of deleted people, those of other PDPs too: who began one may have ended since. */
+/** Continues the deletion of people who were deleted, also what other PDPs began: they may have ended since. */
 
 import type { Sql } from '../../engine/store/directory.ts'
 import { goOnDeparting, nextDeparture } from '../../engine/store/postgres/people/departures.ts'
@@ -7,7 +7,7 @@ import { startRepeated } from '../../shared/process/repeated-runs.ts'
 
 const INTERVAL_MS = 1_000
 
-/** The returned function stops it, and resolves when the current piece has ended. `intervalMs`: default a second. */
+/** Returns a function that stops this, and resolves when the current step has ended. `intervalMs`: default one second. */
 export function startDepartures({
   sql,
   log,
@@ -17,10 +17,10 @@ export function startDepartures({
   readonly log: Log
   readonly intervalMs?: number
 }): () => Promise<void> {
-  /** People take turns, and one whose piece failed keeps nobody else waiting. */
+  /** The last person who had a turn. People take turns, so that a failing one does not delay the others. */
   let after = ''
 
-  /** False: there is nothing to do. */
+  /** Returns false if nothing is left to do. */
   async function takeTurn(): Promise<boolean> {
     const first = after
     return sql.transaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** Says which server the database is, and when that changes: log lines and metrics of failovers. */
+/** Reports which server the database is, and changes of it: log lines and metrics of failovers. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { ServerEvent } from '../../engine/store/postgres/connection/fence.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -8,7 +8,7 @@ const RESTART =
 const ADDRESS_BACK =
   'DATABASE_URL leads to a server that a newer primary has overtaken. Point it at the newer one. If you restored an earlier state on purpose, restart every PDP'
 
-/** One line when a state begins: `primary`, or why there is none. */
+/** Logs one line when a state begins: `primary`, or the reason why there is none. */
 export function watchServers({ log, registry }: { readonly log: Log; readonly registry: Registry }) {
   const { timeline, refused, wentBack } = failoverMetrics(registry)
   let state = ''

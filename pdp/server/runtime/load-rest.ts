@@ -1,10 +1,10 @@
-/** Loads what no decision needs when the PDP listens already: it answers questions a third of its time to start earlier. */
+/** Loads code that no decision needs when the PDP listens already: it then answers questions after two thirds of the time. */
 import { loadOpenfga } from '../../engine/decide/language/document.ts'
 import { messageOf } from '../../shared/base/error-message.ts'
 import { StartError } from '../../shared/process/exit.ts'
 import type { Shutdown } from '../../shared/process/shutdown.ts'
 
-/** Without all of it the PDP does not go on. Rejects with StartError, after everything was closed. */
+/** Loads all parts. If one fails, everything is closed, and this rejects with StartError. */
 export async function loadRest(
   shutdown: Pick<Shutdown, 'hold' | 'run'>,
   parts: readonly (() => Promise<unknown>)[],
@@ -18,7 +18,7 @@ export async function loadRest(
   }
 }
 
-/** Questions get their turn in between. */
+/** Loads part after part, so that questions get their turn in between. */
 async function loadEach(parts: readonly (() => Promise<unknown>)[]): Promise<void> {
   for (const load of parts) {
     await new Promise(setImmediate)

@@ -68,7 +68,7 @@ function questionTimes(registry: Registry): (question: Question, outcome: string
 
 const ASKS = ['permissions', 'entitlements', 'both', 'token'] as const
 
-/** `token`: whether the token is active, which routes without checks ask. */
+/** `token`: a route without checks asks only whether the token is active. */
 function asksOf({ permissions, entitlements }: Question): (typeof ASKS)[number] {
   if (entitlements.length === 0) return permissions.length === 0 ? 'token' : 'permissions'
   return permissions.length === 0 ? 'entitlements' : 'both'

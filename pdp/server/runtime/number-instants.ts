@@ -1,4 +1,4 @@
-/** Says at the start which stored models have conditions that an earlier version read otherwise. */
+/** Reports at the start which stored models have conditions that an earlier version read in another way. */
 import { takesNumberAsInstant } from '../../engine/decide/conditions/number-instants.ts'
 import { readDocument } from '../../engine/decide/language/document.ts'
 import type { Store } from '../../engine/store/contract.ts'
@@ -6,7 +6,7 @@ import { PdpError } from '../../shared/domain/errors.ts'
 import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import type { Log } from '../../shared/process/log.ts'
 
-/** One line for each model. A database that does not answer now must not end the PDP for this. */
+/** Logs one line for each model. The PDP starts even if the database does not answer this. */
 export async function nameNumberInstants({ store, log }: { readonly store: Store; readonly log: Log }): Promise<void> {
   const reading = await store.rows([ENVIRONMENT], [{ log: ENVIRONMENT, kind: 'manifests' }]).catch((err: unknown) => {
     if (err instanceof PdpError) return { rows: [] }
@@ -18,12 +18,12 @@ export async function nameNumberInstants({ store, log }: { readonly store: Store
     if (conditions.length === 0) continue
     const todo =
       'timestamp(number) takes seconds now, and took milliseconds before: divide by 1000 where you give it milliseconds'
-    // Not a warning: of warnings of one event, all but the first are only counted.
+    // No warning: of warnings with one event, all but the first are only counted.
     log.info({ event: 'condition_takes_seconds', app, conditions, todo })
   }
 }
 
-/** Names of conditions. None where the text cannot be read, which every question about it says. */
+/** Names of the affected conditions; none if the model cannot be parsed, which each question about it reports. */
 function numberInstants(text: string): readonly string[] {
   if (!/\btimestamp\s*\(/.test(text)) return []
   try {

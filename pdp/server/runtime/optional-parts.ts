@@ -1,4 +1,4 @@
-/** Parts that depend on settings: where traces go, what a Redis shares, who owns the entitlements, and who may call over gRPC. */
+/** Parts that settings switch on: traces, Redis, an external source of entitlements, and service accounts that call over gRPC. */
 
 import type { Store } from '../../engine/store/contract.ts'
 import { httpEntitlements } from '../../engine/store/entitlements/http-source.ts'
@@ -17,7 +17,7 @@ import type { GrpcDeps } from '../serve/grpc/server.ts'
 import { loadTls } from '../serve/grpc/tls.ts'
 import type { PdpConfig } from './config.ts'
 
-/** Null: no collector is set. */
+/** The tracer; null: no collector is set. */
 export function openSpans(
   { tracing }: PdpConfig,
   { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
@@ -28,7 +28,7 @@ export function openSpans(
   return createSpans(opened)
 }
 
-/** `part`: what the connection is for. */
+/** `part`: the use of the connection. */
 const redisFailed =
   (log: Log, part: 'entitlements' | 'proofs') =>
   ({ message }: Error): void =>

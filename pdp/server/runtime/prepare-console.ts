@@ -1,4 +1,4 @@
-/** Prepares the console before it is served: its OAuth client, and the built-in app whose roles people hold. */
+/** Prepares the console before it is served: its OAuth client, and the built-in app whose roles people have. */
 
 import type { Store } from '../../engine/store/contract.ts'
 import { prepareManifest, requireAcceptable } from '../../engine/writes/manifests.ts'
@@ -20,7 +20,7 @@ export async function prepareConsole(deps: {
   return (await ensureApp(deps)) && (await deps.identity.ensureClient())
 }
 
-/** Written once, and again by a version that declares more. */
+/** Writes the built-in app if it is missing or if this version declares more. */
 async function ensureApp({ store, log }: { readonly store: Store; readonly log: Log }): Promise<boolean> {
   const stored = await store.manifest(MANAGEMENT_APP)
   if (stored !== null && isSame(stored, MANAGEMENT_MANIFEST)) return true

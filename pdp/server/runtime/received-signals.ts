@@ -1,4 +1,4 @@
-/** The receiver of other issuers' security events in a running PDP: its metrics, and what readiness says of it. */
+/** The receiver of other issuers' security events in a running PDP: its metrics, and a note for readiness. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { createGuardedPost } from '../../shared/base/guarded-post.ts'
 import type { ProbeResult } from '../../shared/process/admin-listener.ts'
@@ -8,13 +8,13 @@ import { type Receiver, type ReceiverDeps, startReceiver } from '../../signals/r
 import type { StreamState } from '../../signals/receiver/streams.ts'
 import type { PdpConfig } from './config.ts'
 
-/** A scrape reads the states again after this time. */
+/** How old the states of a scrape may be. */
 const STATES_AGE_MS = 15_000
 const NAMED_MAX = 3
 
 type SignalsDeps = Pick<ReceiverDeps, 'sql' | 'masterKeys' | 'log'> & { readonly registry: Registry }
 export type Receiving = Pick<Receiver, 'push' | 'close'> & {
-  /** For readiness, which stays as it is: a PDP without these events still decides. */
+  /** A note in the answer of readiness, which does not change it: a PDP without these events still decides. */
   note(): Promise<ProbeResult>
 }
 
@@ -39,7 +39,7 @@ export function receiveSignals({ issuer, internalHosts }: PdpConfig, deps: Signa
   }
 }
 
-/** Counts what comes in. */
+/** Counts the events that arrive, by outcome. */
 export function receivedSignals(registry: Registry): (issuer: string, outcome: IntakeOutcome) => void {
   const received = new Counter({
     name: 'portcullis_received_signals_total',
@@ -50,7 +50,7 @@ export function receivedSignals(registry: Registry): (issuer: string, outcome: I
   return (issuer, outcome) => received.inc({ issuer, outcome })
 }
 
-/** While the database does not answer they keep their last values. */
+/** Metrics of the streams. While the database does not answer, they keep their last values. */
 export function streamMetrics(registry: Registry, states: () => Promise<readonly StreamState[]>): void {
   let reading: Promise<void> | null = null
   let readAtMs = Number.NEGATIVE_INFINITY

@@ -17,7 +17,7 @@ export type RetentionDeps = {
   readonly intervalMs?: number
 }
 
-/** The returned function stops it, and resolves when the current run has ended. */
+/** Returns a function that stops this, and resolves when the current run has ended. */
 export function startRetention({ sql, keptDays, log, intervalMs = INTERVAL_MS }: RetentionDeps): () => Promise<void> {
   const trim = createRetention({ sql, keptMs: keptDays === null ? null : keptDays * DAY_MS })
   return startRepeated(

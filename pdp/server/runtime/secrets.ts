@@ -17,7 +17,7 @@ export async function loadSecrets(config: PdpConfig): Promise<Secrets> {
   }
 }
 
-/** A generated key has a generated successor from the beginning of a rotation until its end. Throws StartError. */
+/** The master keys. A generated key has a generated successor, from the beginning of a rotation to its end. Throws StartError. */
 export async function loadMasterKeys(config: PdpConfig): Promise<GivenMasterKeys> {
   if (config.masterKey !== null) return { current: config.masterKey, next: config.nextMasterKey }
   const path = join(config.dataDirectory, 'master-key')
@@ -37,7 +37,7 @@ export async function makeSuccessor(config: PdpConfig): Promise<Buffer | null> {
   return keyIn(successorPath(config), await generatedSecret(successorPath(config)))
 }
 
-/** At the end of a rotation: the successor is the key. */
+/** Ends a rotation: the successor becomes the key. */
 export const installSuccessor = (config: PdpConfig): Promise<void> =>
   rename(successorPath(config), join(config.dataDirectory, 'master-key'))
 

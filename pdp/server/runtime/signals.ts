@@ -1,4 +1,4 @@
-/** The transmitter of Shared Signals in the running PDP: what it needs of the other parts, and its metrics. */
+/** The transmitter of Shared Signals in the running PDP: its dependencies and its metrics. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Store } from '../../engine/store/contract.ts'
 import type { Queries, Sql } from '../../engine/store/directory.ts'
@@ -10,17 +10,17 @@ import type { Log } from '../../shared/process/log.ts'
 import type { DeliveryOutcome } from '../../signals/transmitter/deliverer.ts'
 import { createTransmitter, type Transmitter } from '../../signals/transmitter/transmitter.ts'
 
-/** Streams that have a metric of their own: those that lag most. */
+/** How many streams have a metric of their own: those with the most waiting events. */
 const LAGGING_MAX = 20
 const READ_AGE_MS = 5_000
 
 export type Commits = {
-  /** The same parts, which report each transaction that may have stored events. */
+  /** Returns the same parts, but each transaction that may have stored events is reported. */
   watch<T extends { readonly sql: Sql; readonly store: Store; readonly atomically: Atomically }>(parts: T): T
   subscribe(listener: () => void): void
 }
 
-/** Tells the transmitter of this process at once what the others find by asking the database. */
+/** Wakes this process's transmitter after a commit; other processes find the events by polling. */
 export function createCommits(): Commits {
   const listeners = new Set<() => void>()
   const reported = async <T>(work: Promise<T>): Promise<T> => {
@@ -78,7 +78,7 @@ const HELD = `
     (select coalesce(sum(gap_count), 0)::float8 from signal_stream) as dropped,
     coalesce((select extract(epoch from now() - created_at) from outbox_arrival order by position limit 1), 0)::float8 as waiting`
 
-/** Returns what counts an outcome. */
+/** Returns a function that counts outcomes of deliveries. */
 export function signalMetrics(registry: Registry, sql: Queries): (outcome: DeliveryOutcome, count: number) => void {
   const registers = [registry]
   const attempts = new Counter({
@@ -89,7 +89,7 @@ export function signalMetrics(registry: Registry, sql: Queries): (outcome: Deliv
   })
   let reading: Promise<void> | null = null
   let readAtMs = Number.NEGATIVE_INFINITY
-  /** One reading for all gauges of a scrape. While the database does not answer, they keep their values. */
+  /** One reading serves all gauges of a scrape. While the database does not answer, they keep their last values. */
   function fresh(): Promise<void> {
     if (reading === null || performance.now() - readAtMs >= READ_AGE_MS) {
       readAtMs = performance.now()

@@ -57,13 +57,13 @@ import { reachAtomically } from './write-transaction.ts'
 
 export type RunningPdp = {
   readonly issuer: string
-  /** The origin with the bound port. */
+  /** The HTTP origin with the port that was bound. */
   readonly httpUrl: string
-  /** `host:port` with the bound port. */
+  /** `host:port` with the port that was bound. */
   readonly grpcAddress: string
   readonly metricsUrl: string
   readonly adminSecret: string
-  /** Until it resolves, requests to the identity service wait. Rejects with StartError, after everything was closed. */
+  /** Resolves when the identity service is loaded: its requests wait until then. Rejects with StartError, after everything was closed. */
   readonly loaded: Promise<void>
   /** Drains and closes everything. Later calls wait for the first one. */
   close(): Promise<void>
@@ -139,12 +139,12 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
     const kept = { decisions, archive, routes: reports, branding: config.branding }
     await addConsole(app, { issuer, identity: console, people, management, ...kept, log, masterKeys, clock: Date.now })
   }
-  // It takes a slow hash, in another thread. Requests to the identity service wait for it.
+  // Creating the client takes a slow hash, in another thread. Requests to the identity service wait for it.
   const admin = routes.ensureAdmin(secrets.adminSecret)
   admin.catch(() => undefined)
   const http = await namedBySetting('PORTCULLIS_HTTP_LISTEN', listenHttp(app, config.http))
   shutdown.add('http', () => http.close())
-  // Before HTTP, which waits for the polls of receivers.
+  // Closed before HTTP, which waits for the polls of receivers.
   shutdown.add('polls of signal streams', () => transmitter.close())
   const watched = createWatchedQuestions({ store, pdp, recognize, answer: ask, clock: Date.now, log })
   const guards = await grpcGuards(config, { introspect: identity.introspect, log })
@@ -157,7 +157,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
     startGrpcServer({ ...questions, log, budgets, ...guards }, config.grpc),
   )
   shutdown.add('grpc', () => grpc.close())
-  // At once, so that clients come back on another connection, to another PDP, before this one stops to listen.
+  // Answers end their connections from now on, so that clients move to another PDP before this one stops listening.
   shutdown.add('http connections', () => http.drain())
   shutdown.add('departures', startDepartures({ sql, log }))
   shutdown.add('arrivals', startArrivals({ sql, log }))
@@ -166,7 +166,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   readiness.waitFor('the identity service is still loading')
   const rest = loadRest(shutdown, [() => admin, routes.load, () => nameNumberInstants({ store, log })])
   const loaded = rest.then(() => readiness.waitFor(null))
-  // Callers that ignore this promise see a closed PDP, which was never ready.
+  // A caller that ignores this promise has a PDP that is closed and was never ready.
   loaded.catch(() => undefined)
   const metricsUrl = `http://${formatAddress(operations.address)}`
   if (!shutdown.begun())
@@ -185,7 +185,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
 type Process = { readonly log: Log; readonly shutdown: Shutdown; readonly registry: Registry }
 type Data = Awaited<ReturnType<typeof openData>>
 
-/** The store, what reads it, and the keys that its secrets are encrypted with. */
+/** The store, its readers, and the keys that encrypt its secrets. */
 async function openData(
   config: PdpConfig,
   of: Process & { readonly secrets: Awaited<ReturnType<typeof loadSecrets>>; readonly spans: Spans | null },
@@ -244,11 +244,11 @@ async function openIdentity(
   return identity
 }
 
-/** Decisions that all PDPs keep are written in batches, and deleted in pieces after their time. */
+/** Times of the decision archive: how often batches are written, and how often old rows are deleted. */
 const ARCHIVE_FLUSH_MS = 1_000
 const ARCHIVE_TRIM_MS = 600_000
 
-/** Answers of HTTP and gRPC, and the latest of them for the console. */
+/** The function that answers questions over HTTP and gRPC, and the latest answers for the console. */
 function createQuestions(
   config: PdpConfig,
   of: Process & { readonly ask: AnswerQuestion; readonly sql: Sql; readonly spans: Spans | null },
@@ -274,7 +274,7 @@ function createQuestions(
   return { decisions, archive, answer: createQuestionChain(ask, { admission, observers, clocks, spans }) }
 }
 
-/** Says what the PDP waits for; null once it waits for nothing. */
+/** Reports what the PDP still waits for; null: it is ready. */
 function createReadiness(parts: { readonly store: Store; readonly receiver: Pick<Receiving, 'note'> }) {
   let waitsFor: string | null = 'HTTP and gRPC do not listen yet'
   return {
@@ -285,7 +285,7 @@ function createReadiness(parts: { readonly store: Store; readonly receiver: Pick
   }
 }
 
-/** Says what it waits for. */
+/** The reason why the store is not ready; null: it is. */
 async function storeProbe(store: Store): Promise<string | null> {
   try {
     await store.vector([ENVIRONMENT])

@@ -1,4 +1,4 @@
-/** Metrics of what decisions read from: the store's statements, connections, tables, and the limits of gRPC callers. */
+/** Metrics of the state that decisions read: the store's statements, connections and tables, and the limits of gRPC callers. */
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import type { Store } from '../../engine/store/contract.ts'
 import type { Queries } from '../../engine/store/directory.ts'
@@ -6,10 +6,10 @@ import type { Connections } from '../../engine/store/postgres/postgres.ts'
 import type { Budgets } from '../serve/grpc/budgets.ts'
 import { asRequestProblem } from '../serve/http/status.ts'
 
-/** A scrape reads the tables again after this time. */
+/** How old the tables' metrics of a scrape may be. */
 const TABLES_AGE_MS = 15_000
 
-/** The store, with the time of each call that decisions and writes wait for. */
+/** The store with metrics: it measures each call that decisions and writes wait for. */
 export function timedStore(store: Store, registry: Registry, clock: () => number = () => performance.now()): Store {
   const durations = new Histogram({
     name: 'portcullis_store_duration_seconds',
@@ -94,11 +94,11 @@ function budgetMetrics(registry: Registry, budgets: Budgets): void {
 type TableRow = { readonly name: string; readonly rows: number; readonly bytes: number }
 type State = { readonly oldest: number; readonly rotating: number; readonly logs: { readonly [log: string]: number } }
 
-/** While the database does not answer, all but `database_up` keep their last values. */
+/** Metrics of tables. While the database does not answer, all but `database_up` keep their last values. */
 function tableMetrics(registry: Registry, sql: Queries): void {
   let reading: Promise<number> | null = null
   let readAtMs = Number.NEGATIVE_INFINITY
-  /** One reading for all metrics of a scrape; prom-client collects them side by side. 1 when the database answered. */
+  /** One reading serves all metrics of a scrape, which prom-client collects in parallel. Returns 1 if the database answered. */
   function fresh(): Promise<number> {
     if (reading !== null && performance.now() - readAtMs < TABLES_AGE_MS) return reading
     readAtMs = performance.now()

@@ -1,4 +1,4 @@
-/** Gives a management write everything that it reads and writes, in one transaction. */
+/** Gives a management write all that it reads and writes through, in one transaction. */
 import { ancestors } from '../../engine/decide/roles.ts'
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import type { Store } from '../../engine/store/contract.ts'
@@ -12,7 +12,7 @@ import { isId } from '../../shared/domain/names.ts'
 import type { Transmitter } from '../../signals/transmitter/transmitter.ts'
 import type { IdentityControl, Reach, ReachAtomically } from '../serve/management/deps.ts'
 
-/** The identity service inside a transaction. */
+/** Makes the identity service's operations inside a transaction. */
 type Within = (at: { readonly sql: Sql; readonly directory: Directory }) => IdentityControl & Pick<Reach, 'introspect'>
 
 export function reachAtomically(
@@ -40,7 +40,7 @@ export function reachAtomically(
   }
 }
 
-/** By one statement: nothing is cached yet in a transaction, and every write asks for the tree. */
+/** The ancestors, read by one statement: in a transaction nothing is cached, and every write needs the tree. */
 async function ancestorsIn(store: Pick<Store, 'rows'>, organization: string): Promise<readonly string[] | null> {
   const { rows } = await store.rows([], [{ log: ENVIRONMENT, kind: 'organization', id: organization }])
   const found = rows.flatMap((row) => ('organization' in row && row.organization !== null ? [row.organization] : []))

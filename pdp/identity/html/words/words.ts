@@ -13,7 +13,7 @@ export const ENGLISH: Words = english
 
 export const LANGUAGES: ReadonlyMap<string, Words> = byLanguage([english, german, french, spanish])
 
-/** `uiLocales`: the parameter of an authorization request; without one that we speak, the address of the page may have it. */
+/** `uiLocales`: the parameter of an authorization request; if it names no language that we have, the page's URL may. */
 export function words(req: Pick<IncomingMessage, 'headers' | 'url'>, uiLocales?: unknown): Words {
   const given = typeof uiLocales === 'string' ? uiLocales : ''
   const inAddress = new URLSearchParams((req.url ?? '').split('?', 2)[1]).get('ui_locales') ?? ''

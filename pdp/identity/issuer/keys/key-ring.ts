@@ -8,7 +8,7 @@ import { loadSigningKeys, type SigningKeys } from './signing-keys.ts'
 
 type KeyRingDeps = { readonly sql: Sql; readonly masterKeys: MasterKeys; readonly log: Log }
 
-// Cookies are signed with a key of the master key, so another one counts too.
+// Cookies are signed with a key that is derived from the master key, so another master key is also a new version.
 const versionOf = async ({ sql, masterKeys }: Pick<KeyRingDeps, 'sql' | 'masterKeys'>): Promise<string> =>
   `${await keysVersion(sql)}\n${masterKeys.derive('key-ring')[0].toString('hex')}`
 

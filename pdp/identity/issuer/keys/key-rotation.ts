@@ -11,7 +11,7 @@ import { makeKey, storeKey } from './signing-keys.ts'
 /** How often a node checks whether another node changed the keys. */
 export const KEYS_POLL_MS = 30_000
 const SKEW_SECONDS = 60
-/** After this time, every verifier has fetched a key set with the next key. */
+/** After this time, every verifier has fetched a key set that holds the next key. */
 export const PUBLISHED_SECONDS_MIN = PUBLIC_CACHE_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
 // A node that has not noticed the change signs with the former key until its next poll.
 const RETIRED_SECONDS = ACCESS_TOKEN_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
@@ -49,7 +49,7 @@ export async function rotateKeys(deps: {
   })
 }
 
-/** Changes with the set of keys, and with the use of each key. */
+/** A text that changes with the set of keys and with the use of each key. */
 export async function keysVersion(sql: Queries): Promise<string> {
   const rows = await sql.query<{ key: string }>(
     `select kid || ' ' || state as key from signing_key where state <> 'retired' or retire_after > now() order by 1`,

@@ -1,4 +1,4 @@
-/** Encrypts all that the former master key has encrypted with the next one, while the PDPs serve. It may stop anywhere and start again. */
+/** Encrypts with the next master key all that the former one encrypted, while the PDPs serve. It can be stopped and run again. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from '../../../engine/store/directory.ts'
 import { fingerprintOf, masterKeysOf, open, seal } from '../../../shared/base/encryption.ts'
@@ -8,7 +8,7 @@ import { SEALED_PLACES, type SealedRow } from './sealed-places.ts'
 
 const BATCH = 500
 const WAIT_MS = 500
-// A PDP looks every 10 seconds; one that was killed counts for a minute.
+// The wait until all PDPs use the next key. Each looks every 10 seconds; one that was killed counts for a minute.
 const WAIT_MS_MAX = 120_000
 const PASSES_MAX = 10
 const NAMED_MAX = 20
@@ -17,11 +17,11 @@ export type RotationDeps = {
   readonly sql: Sql
   readonly current: Buffer
   readonly next: Buffer
-  /** True: says what would change, and changes nothing. */
+  /** True: only reports the changes, and makes none. */
   readonly dryRun: boolean
-  /** For people; without a line break. */
+  /** Gets a line that tells people what is being done; without a line break. */
   readonly progress: (line: string) => void
-  /** How many values were looked at, of how many. */
+  /** Gets how many values were read, and how many there are. */
   readonly counted: (done: number, total: number) => void
 }
 export type RotationReport = {
@@ -30,12 +30,12 @@ export type RotationReport = {
   /** True when the former key is no longer needed. */
   readonly complete: boolean
   readonly places: readonly { readonly what: string; readonly changed: number; readonly already: number }[]
-  /** Names of what neither key decrypts; it stays as it is. `transient`: sign-ins that nobody can finish. */
+  /** Values that neither key decrypts; they stay as they are. `transient`: sign-ins that nobody can finish. */
   readonly unreadable: readonly { readonly what: string; readonly name: string; readonly transient: boolean }[]
 }
 type Process = { readonly id: string; readonly keys: readonly string[]; readonly sealing: string; readonly age: number }
 
-/** Throws StartError when a running PDP lacks the next key, or another rotation is not complete. */
+/** Throws StartError if a running PDP lacks the next key, or if another rotation is not complete. */
 export async function rotateMasterKey(deps: RotationDeps): Promise<RotationReport> {
   const { sql, current, next, dryRun, progress } = deps
   const [from, to] = [fingerprintOf(current), fingerprintOf(next)]
@@ -102,7 +102,7 @@ async function everybodySeals(sql: Sql, next: string, progress: RotationDeps['pr
   }
 }
 
-/** One walk over everything. */
+/** Reads all encrypted values once, and replaces those of the former key. */
 async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' | 'unreadable'>> {
   const unreadable: RotationReport['unreadable'][number][] = []
   const places: RotationReport['places'][number][] = []
@@ -144,7 +144,7 @@ function assess(name: string, { sealed }: SealedRow, { next, former }: { next: K
     open(next, name, sealed)
     return { state: 'already', replacement: null }
   } catch {
-    // Then the former key may fit.
+    // The value may be encrypted with the former key.
   }
   try {
     return { state: 'former', replacement: seal(next, name, open(former, name, sealed)) }

@@ -1,4 +1,4 @@
-/** The database says which of the given master keys encrypts, so that all PDPs change from one to the other together. */
+/** Master keys. The database says which of the given ones encrypts, so that all PDPs change to the next one together. */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { ADVISORY_LOCKS } from '../../../engine/store/advisory-locks.ts'
@@ -8,21 +8,21 @@ import { StartError } from '../../../shared/process/exit.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import { SIGNING_KEY_PURPOSE } from './sealed-names.ts'
 
-/** How often a PDP looks which key encrypts, and says which keys it has. */
+/** How often a PDP reads which key encrypts, and reports which keys it has. */
 export const MASTER_KEY_POLL_MS = 10_000
-/** A PDP that has said nothing for so long has ended. */
+/** A PDP that has not reported for this long has ended. */
 export const PROCESS_SILENT_SECONDS_MAX = 60
 
 export type GivenMasterKeys = { readonly current: Buffer; readonly next: Buffer | null }
 export type SharedMasterKeys = MasterKeys & {
-  /** Looks at once which key encrypts. Throws PdpError `store_unavailable`. */
+  /** Reads now which key encrypts. Throws PdpError `store_unavailable`. */
   refresh(): Promise<void>
-  /** Refreshes and says that this PDP runs, until the returned function is called. Resolves after the first time. */
+  /** Refreshes and reports this PDP as running, until the returned function is called. Resolves after the first report. */
   announce(deps: { readonly log: Log; readonly everyMs?: number }): Promise<() => Promise<void>>
 }
 export type MasterKeyState = { readonly sealing: string; readonly rotatingFrom: string | null }
 
-/** Throws StartError when what is stored is encrypted with a key that is not given. */
+/** Throws StartError if the stored values are encrypted with a key that was not given. */
 export async function openMasterKeys(sql: Sql, { current, next }: GivenMasterKeys): Promise<SharedMasterKeys> {
   const given = next === null ? [current] : [current, next]
   const byFingerprint = new Map(given.map((key) => [fingerprintOf(key), key]))
@@ -39,7 +39,7 @@ export async function openMasterKeys(sql: Sql, { current, next }: GivenMasterKey
   async function refresh(): Promise<void> {
     const now = await readState(sql)
     if (now === null || now.sealing === sealing) return
-    // Without the key nothing can be decrypted; a rotation does not begin while such a PDP runs.
+    // Without this key, stored values cannot be decrypted. A rotation does not begin while a PDP without it runs.
     requireKeys(now, byFingerprint)
     sealing = now.sealing
     keys = inOrder()
@@ -77,7 +77,7 @@ export async function openMasterKeys(sql: Sql, { current, next }: GivenMasterKey
   }
 }
 
-/** Null before the first start of a version that knows the state. */
+/** The state; null before the first start of a version that stores it. */
 export async function readState(sql: Queries): Promise<MasterKeyState | null> {
   const [row] = await sql.query<MasterKeyState>('select sealing, rotating_from as "rotatingFrom" from master_key')
   return row ?? null
@@ -121,5 +121,5 @@ function requireKeys({ sealing, rotatingFrom }: MasterKeyState, given: ReadonlyM
     )
 }
 
-/** For a caller that knows that no PDP uses this database. */
+/** Forgets the PDPs that reported themselves. Call it only if no PDP uses this database. */
 export const forgetProcesses = async (sql: Sql): Promise<void> => void (await sql.query('delete from pdp_process'))

@@ -3,7 +3,7 @@ import { createHmac, hash } from 'node:crypto'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { nameOfRecord, RECORD_PURPOSE } from './sealed-names.ts'
 
-// Records that are looked up by the bearer value: the digest of its 256 random bits is enough.
+// Records that are found by the bearer value alone: its digest is enough, because the value has 256 random bits.
 const HASHED_KINDS: ReadonlySet<string> = new Set([
   'AuthorizationCode',
   'RefreshToken',
@@ -12,7 +12,7 @@ const HASHED_KINDS: ReadonlySet<string> = new Set([
   'DeviceCode',
   'BackchannelAuthenticationRequest',
 ])
-// Records that have another key too, so that oidc-provider needs the bearer value back. Members of the payload.
+// Members of payloads that are encrypted: these records are also found by another key, and oidc-provider then needs the bearer value.
 const SEALED: { readonly [kind: string]: readonly string[] | undefined } = {
   Session: ['jti'],
   DeviceCode: ['jti', 'userCode'],
@@ -23,9 +23,9 @@ const SEALED: { readonly [kind: string]: readonly string[] | undefined } = {
 export type RecordSecrets = {
   /** The id of the row. */
   keyOf(kind: string, id: string): string
-  /** A user code is short, so that its digest needs a key. */
+  /** The stored form of a user code: a keyed digest, because the code is short enough to guess. */
   userCodeOf(userCode: string): string
-  /** As it was stored by each master key. */
+  /** The stored forms of a user code, one for each master key. */
   userCodesOf(userCode: string): readonly string[]
   /** The payload to store. */
   seal(kind: string, key: string, payload: object): object

@@ -2,9 +2,9 @@
 export const SIGNING_KEY_PURPOSE = 'signing-key'
 export const RECORD_PURPOSE = 'record'
 export const AUTHENTICATOR_PURPOSE = 'authenticator'
-/** The purpose, and the name: there is one. */
+/** The purpose and also the name: there is only one hook. */
 export const HOOK_SEALED_AS = 'token-hook'
-/** The purpose, and the name of each. */
+/** The purpose and also the name of each such value. */
 export const INTROSPECTION_SEALED_AS = 'issuer-introspection'
 
 /** The purpose; the name is the provider's id. */

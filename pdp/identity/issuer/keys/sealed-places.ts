@@ -1,4 +1,4 @@
-/** Every place of the database that holds something encrypted with the master key, and how its rows are read and replaced. */
+/** Lists every place of the database that holds values encrypted with the master key, and how their rows are read and replaced. */
 import type { Queries } from '../../../engine/store/directory.ts'
 import { RECEIVED_STREAM_SEALED_AS, TRANSMITTER_SEALED_AS } from '../../../signals/receiver/registration.ts'
 import { AUTHORIZATION_PURPOSE, nameOfAuthorization } from '../../../signals/transmitter/configuration.ts'
@@ -15,27 +15,27 @@ import {
 
 export type SealedRow = { readonly key: readonly string[]; readonly sealed: string }
 export type SealedPlace = {
-  /** For people. */
+  /** The kind of value, in words for people. */
   readonly what: string
   readonly purpose: string
-  /** True for what ends by itself within days: sign-ins and requests that are under way. */
+  /** True for values that end within days: those of sign-ins and requests that are not finished. */
   readonly transient: boolean
   /** The name under which the row is sealed. */
   nameOf(key: readonly string[]): string
-  /** In the order of the keys; from the first one for null. */
+  /** A page of rows, ordered by key, that begins after `after`; null: at the first one. */
   page(sql: Queries, after: readonly string[] | null, countMax: number): Promise<readonly SealedRow[]>
-  /** How many there are. */
+  /** The number of rows. */
   count(sql: Queries): Promise<number>
-  /** In one statement; rows that changed since they were read stay. The number of replaced rows. */
+  /** Replaces rows in one statement and returns how many; a row that changed since it was read stays. */
   replace(sql: Queries, rows: readonly (SealedRow & { readonly replacement: string })[]): Promise<number>
 }
 
 type Columns = {
   readonly table: string
   readonly key: readonly [string, ...string[]]
-  /** An expression. */
+  /** An SQL expression for the encrypted value. */
   readonly sealed: string
-  /** An assignment of `n.replacement`. */
+  /** An SQL assignment of `n.replacement` to it. */
   readonly assign: string
 }
 

@@ -40,7 +40,7 @@ export async function loadSigningKeys(deps: { sql: Sql; masterKeys: MasterKeys }
   }
 }
 
-/** Makes a JWT of the claims by the active key: once for the same claims, until another key is active. */
+/** Signs the claims with the active key. The JWT is kept, and made again for other claims or another active key. */
 export function createStatementSigner(current: () => SigningKeys): (claims: JsonObject) => Promise<string> {
   let last: { readonly kid: string; readonly text: string; readonly jwt: string } | null = null
   return async (claims) => {
@@ -55,7 +55,7 @@ export function createStatementSigner(current: () => SigningKeys): (claims: Json
   }
 }
 
-/** Makes a token of this `typ` of the claims by the active key, and names the key. */
+/** Signs claims with the active key as a token of this `typ`, and names the key. */
 export function createTokenSigner(
   current: () => SigningKeys,
   typ: string,

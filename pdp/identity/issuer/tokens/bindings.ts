@@ -21,7 +21,7 @@ type NewBinding = Omit<Binding, 'senderConstrained' | 'isMember'>
 
 export type Bindings = {
   bind(binding: NewBinding): Promise<void>
-  /** The same for an active member of the organization; false, and nothing is bound, for who is not one, or no longer. */
+  /** Binds like `bind` if the person is an active member of the organization; else false, and nothing is bound. */
   bindMember(binding: NewBinding): Promise<boolean>
   find(grantId: string): Promise<Binding | null>
   /** From now on, every refresh needs a DPoP proof. */
@@ -40,7 +40,7 @@ const COLUMNS = `grant_id as "grantId", organization_id as organization, user_id
 const BIND = `
   insert into grant_binding (grant_id, organization_id, user_id, client_id, session_uid, parent_grant_id, offline)
   select $1, $2::text, $3, $4, $5, $6, $7::boolean`
-// Whoever ends the membership waits for the lock, and finds the binding afterwards; whoever waits for them finds no active member.
+// A transaction that ends the membership waits for this lock and then finds the binding; if it came first, no active member is found.
 const BIND_MEMBER = `
   with member as (
     select 1 from membership where organization_id = $2 and user_id = $3 and status = 'active' for share)
@@ -66,7 +66,7 @@ const COLLECTIONS = [
   `delete from mailed_token where ctid = any(array(
      select ctid from mailed_token where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,
-  // Rows of processes that were killed: the others delete their own.
+  // Rows of PDPs that were killed: all others delete their own.
   `delete from pdp_process where ctid = any(array(
      select ctid from pdp_process where seen_at < now() - interval '1 hour' limit ${PIECE_ROWS}
      for update skip locked)) returning 1`,
@@ -99,7 +99,7 @@ export function createBindings({ sql }: { readonly sql: Queries }): Bindings {
   }
 }
 
-/** A tenant's client learns nothing about the tokens of other tenants, and does nothing with them. */
+/** A tenant's client may neither learn anything about tokens of other tenants nor use them. */
 export async function mayKnow(
   pdp: Pick<Pdp, 'ancestors'>,
   client: { readonly clientId: string; readonly portcullis_organization: string | null },

@@ -12,7 +12,7 @@ export type ClaimSourcesRequest = {
   readonly organization: string | null
   readonly app: string | null
 }
-/** Throws PdpError `store_unavailable`. A deleted organization counts as none. */
+/** Throws PdpError `store_unavailable`. If the organization was deleted, the claims are those without an organization. */
 export type ReadClaimSources = (request: ClaimSourcesRequest) => Promise<ClaimSources>
 
 export function createClaimSources(deps: {
@@ -44,7 +44,7 @@ async function readPlace(
   let place: ClaimSources['organization'] = null
   let tier: ClaimSources['tier'] = null
   for (const row of rows) {
-    // The read of an organization includes its ancestors.
+    // The rows also have the organization's ancestors.
     if ('organization' in row && row.organization?.id === organization) place = row.organization
     if ('membership' in row && row.membership?.status === 'active') tier = row.membership.role
   }

@@ -8,7 +8,7 @@ import { CLAIMS_BYTES_MAX } from '../../../shared/domain/role.ts'
 export type ClaimSources = {
   /** Null if the grant is not bound to an organization. */
   readonly organization: { readonly id: string; readonly name: string } | null
-  /** The person's tier in it; null for a service, and for a membership that is not active. */
+  /** The person's tier there; null for a service, and for a membership that is not active. */
   readonly tier: Tier | null
   readonly held: HeldRoles
   /** Entitlements of mode Claims; null if embedding is off, or without an organization. */
@@ -21,7 +21,7 @@ export const UNBOUND: ClaimSources = {
   entitlements: null,
 }
 
-/** `leftOut`: claims that would have made the token too large. A claim is complete or absent. */
+/** `leftOut`: claims that are absent because they would make the token too large. A claim is complete or absent. */
 export function accessTokenClaims(
   sources: ClaimSources,
   added: JsonObject = {},
@@ -47,7 +47,7 @@ export function accessTokenClaims(
 
 const fits = (claims: JsonObject): boolean => Buffer.byteLength(JSON.stringify(claims)) <= CLAIMS_BYTES_MAX
 
-/** `groups` has the role keys, because applications read this name in ID tokens. */
+/** Role keys are in `groups`, because applications read this name in ID tokens. */
 export function idTokenClaims(sources: ClaimSources, scopes: ReadonlySet<string>): JsonObject {
   return {
     ...organizationClaims(sources),
@@ -60,7 +60,7 @@ export type Person = {
   readonly email: string | null
   readonly emailVerified: boolean
   readonly name: string | null
-  /** Every active membership. */
+  /** All active memberships of the person. */
   readonly organizations: readonly { readonly id: string; readonly name: string; readonly role: Tier }[]
 }
 

@@ -10,11 +10,11 @@ import type { Revocations } from './revocation.ts'
 export type Delegation = {
   readonly organization: string
   readonly client: string
-  /** Null: all that the person's tokens have. */
+  /** Scopes that the client may use; null: all those of the person's tokens. */
   readonly scopes: readonly string[] | null
   readonly expiresAtMs: number | null
 }
-/** As its person sees it. `usedAtMs`: the last exchange whose token may still live; null: none is known. */
+/** A delegation as its person sees it. `usedAtMs`: the last exchange whose token may still be valid; null: none is known. */
 export type OwnDelegation = Delegation & {
   readonly name: string
   readonly organizationName: string
@@ -23,20 +23,20 @@ export type OwnDelegation = Delegation & {
 }
 type Pair = { readonly organization: string; readonly client: string; readonly user: string }
 export type Delegations = {
-  /** The one that stands now. Throws PdpError `store_unavailable`. */
+  /** The delegation that is in force; null: none. Throws PdpError `store_unavailable`. */
   find(pair: Pair): Promise<Delegation | null>
-  /** Those that stand now, at most a hundred. */
+  /** The delegations of a person that are in force, at most a hundred. */
   of(user: string): Promise<readonly OwnDelegation[]>
   grant(
     pair: Pair,
     given: { readonly scopes: readonly string[]; readonly expiresAtMs: number | null; readonly context: WriteContext },
   ): Promise<void>
-  /** False: there was none. */
+  /** Ends the delegation; false: there was none. */
   end(pair: Pair, context: WriteContext): Promise<boolean>
 }
 
 const LISTED_MAX = 100
-// The bounds let the index of people serve.
+// The bounds on `subject` let PostgreSQL use the index of people.
 const OWN = `
   select r.organization_id as organization, o.name as "organizationName", substr(r.object, length('service:') + 1) as client,
     coalesce(c.metadata ->> 'client_name', substr(r.object, length('service:') + 1)) as name,
@@ -100,12 +100,12 @@ export function createDelegations({
         subject: `user:${user}`,
         expiresAtMs: null,
       }
-      // Also where an app takes such a token for the person's own.
+      // Ends exchanged tokens even if an app accepts them as the person's own.
       const endExchanged = async (): Promise<void> => {
         for (const { id } of await sql.query<{ id: string }>(EXCHANGED, [user, client, organization]))
           await revocations.endGrant(id, context)
       }
-      // Before as well: after a failure in between, the delegation is still listed, and can be ended again.
+      // Also before the write: if it fails, the delegation is still listed and can be ended again.
       await endExchanged()
       const { changed } = await store.write(organization, [{ kind: 'tuple', op: 'delete', tuple }], { context })
       await endExchanged()

@@ -40,17 +40,17 @@ const ISSUER_WAIT_MS = 300
 const LOCAL_KEYS_AGE_MS = 3_600_000
 const VERIFIERS_MAX = 200
 
-/** An environment's trust in another issuer. Exactly one of `jwks`, `jwks_uri` and `introspection`. */
+/** The registration of a trusted issuer. It has exactly one of `jwks`, `jwks_uri` and `introspection`. */
 export type TrustedIssuerDocument = IssuerTerms & {
   readonly jwks?: { readonly keys: readonly object[] }
   readonly jwks_uri?: string
   readonly introspection?: {
     readonly endpoint: string
     readonly client_id: string
-    /** Stored sealed and never shown. */
+    /** The secret for introspection; stored encrypted and never shown. */
     readonly client_secret?: string
   }
-  /** Needed with keys. */
+  /** Algorithms of signatures; required with keys. */
   readonly algorithms?: readonly AlgorithmName[]
   /** The audience of our app that tokens with `audience` are for; without it, `audience` is that of our app. */
   readonly resource?: string
@@ -71,7 +71,7 @@ export type ExternalIssuers = {
   remove(issuer: string, context: WriteContext): Promise<boolean>
   /** Streams that their transmitters send us. */
   streams(): Promise<readonly StreamState[]>
-  /** Those that did not answer this process when it had a token of theirs. */
+  /** Issuers that did not answer this process when it had to verify one of their tokens. */
   unreachable(): readonly Unreachable[]
 }
 
@@ -95,7 +95,7 @@ export function createExternalIssuers(deps: IssuersDeps): ExternalIssuers {
       const found = token.length > TOKEN_CHARS_MAX ? null : await registrationOf(deps, token)
       if (found === null) return null
       const { issuer, document } = found
-      // A caller waits half a second for us; an answer that the issuer gives later serves the next question.
+      // A caller waits half a second at most; an answer that the issuer gives later serves the next question.
       const claims = await reachability.watch(
         issuer,
         withTimeout(
@@ -110,7 +110,7 @@ export function createExternalIssuers(deps: IssuersDeps): ExternalIssuers {
       )
       if (claims === null) return null
       const record = toRecord(claims, document)
-      // An old token whose revocation may be forgotten; else the verifier has compared its end already.
+      // Other expiries were compared by the verifier. This one is earlier: the entry that revoked so old a token may be forgotten.
       if (record.expiresAtMs < claims.expiresAtMs && record.expiresAtMs <= clock()) return null
       const recheck = document.introspection === undefined ? {} : { recheckAtMs: clock() + INTROSPECTED_MS }
       return { ...record, ...recheck }
@@ -154,7 +154,7 @@ export function createExternalIssuers(deps: IssuersDeps): ExternalIssuers {
 
 /** A changed registration gets new keys and an empty cache. */
 function createVerifiers({ masterKeys, fetch, clock, log }: IssuersDeps) {
-  // By the whole registration.
+  // Verifiers by the text of the whole registration.
   const verifiers = new BoundedMap<string, TokenVerifier>(VERIFIERS_MAX)
 
   function introspectOf(issuer: string, { introspection }: StoredDocument): Introspect | null {
@@ -237,7 +237,7 @@ function stored(
   }
 }
 
-/** Throws PdpError `conflict`: an opaque token does not say which of two issuers it is from, and must not be shown to both. */
+/** Throws PdpError `conflict`: an opaque token does not say which of two issuers it is from, and must not be sent to both. */
 async function requireOnlyIntrospection(tx: Queries, issuer: string): Promise<void> {
   const [other] = await tx.query<{ issuer: string }>(
     "select issuer from trusted_issuer where issuer <> $1 and document ? 'introspection' limit 1",
@@ -247,7 +247,7 @@ async function requireOnlyIntrospection(tx: Queries, issuer: string): Promise<vo
     throw new PdpError('conflict', `introspection: ${other.issuer} has it already, and one issuer may`)
 }
 
-/** Throws PdpError `conflict` for a prefix by which two issuers, or an issuer and a user of before, could be one subject. */
+/** Throws PdpError `conflict` for a prefix by which users of two issuers, or one and a user from before, could be the same subject. */
 async function requireOwnPrefix(
   tx: Queries,
   issuer: string,
@@ -275,14 +275,14 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf
     organization: claims.organization,
     clientId: claims.clientId,
     scopes: new Set([...claims.scopes].filter((scope) => !isServiceScope(scope))),
-    // Only what the issuer is trusted with: other audiences of the token may be those of other apps of ours.
+    // Only the audience that the issuer is trusted for: other audiences of the token may belong to other apps here.
     audiences: [resource ?? audience].flat().slice(0, 1),
     jkt: claims.jkt,
     jti: claims.jti,
     actors: [],
     grantId: null,
     issuedAtMs: claims.issuedAtMs,
-    // The entry that revoked an older token may be forgotten.
+    // After this age, the entry that revoked the token may be forgotten.
     expiresAtMs: ssf ? Math.min(claims.expiresAtMs, claims.issuedAtMs + ISSUER_TOKEN_AGE_MAX_MS) : claims.expiresAtMs,
     acr: text(claims.all.acr),
     authTime: seconds(claims.all.auth_time),

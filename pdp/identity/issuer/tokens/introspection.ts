@@ -1,4 +1,4 @@
-/** Says whether a token is active. Immutable parts are read once (token-record.ts), everything else on every call. */
+/** Tells whether a token is active. Immutable parts are read once (token-record.ts), everything else in each call. */
 import type { JWK } from 'jose'
 import type { Directory, Queries } from '../../../engine/store/directory.ts'
 import { joinedRead } from '../../../engine/store/joined-read.ts'
@@ -28,7 +28,7 @@ const LIVE = `
     left join client c on c.client_id = q.name::json ->> 2`
 type Live = { readonly name: string; readonly alive: boolean; readonly app: string | null }
 
-/** `names`: those of `nameOf`. */
+/** Reads the live parts of tokens. `names`: from `nameOf`. */
 async function readLive(sql: Queries, names: readonly string[]): Promise<ReadonlyMap<string, Live>> {
   const rows = await sql.query<Live>(LIVE, [names])
   return new Map(rows.map((row) => [row.name, row]))
@@ -41,13 +41,13 @@ function nameOf({ jti, subject, clientId, userId, grants }: TokenRecord): string
 }
 
 export type Introspection = {
-  /** Reads our own tokens only. Null for anything that is not a good one. Throws PdpError `store_unavailable` when nobody can say. */
+  /** Reads our own tokens only. Null for a token that is not valid. Throws PdpError `store_unavailable` if that cannot be found out. */
   readonly record: ReadRecord
   /** Read on every call: true if the token was revoked, or a grant of it, its person or its client was deleted. */
   isRevoked(record: TokenRecord): Promise<boolean>
   /** Read on every call: the app whose roles apply to the token. */
   appOf(record: TokenRecord): Promise<string | null>
-  /** All three in one. A bad token is inactive, never an error. `at`: what the live parts are read through. */
+  /** Does all three in one call. A bad token is inactive, never an error. `at`: the connection for the live parts. */
   introspect(token: string, at?: Reads): Promise<TokenState>
   /** Like introspect, without the check for revocation: the decision makes it, by `revocationKeys`. */
   recognize(token: string): Promise<TokenState>
@@ -112,7 +112,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   }
 
   async function introspect(token: string, at?: Reads): Promise<TokenState> {
-    // An opaque token is of use for decisions only, so for nothing else is it shown to another issuer.
+    // An opaque token serves only for decisions, so it is sent to another issuer for nothing else.
     const found = await (token.includes('.') ? recordOfAny : record)(token)
     if (found === null) return INACTIVE
     const [live, owner] = await Promise.all([liveOf(found, at), ownerOf(found)])
@@ -138,7 +138,7 @@ function revocationKeysOf(record: TokenRecord): readonly string[] {
   return keys
 }
 
-/** Member by member: what is left of a record after taking members out would take longer than the decision. */
+/** Sets each member by itself: a spread of the rest of a record would take longer than the decision. */
 function stateOf(record: TokenRecord, app: string | null): TokenState {
   const { memberships, recheckAtMs } = record
   return {

@@ -3,16 +3,16 @@ import { TokenError } from '../../../shared/token/errors.ts'
 
 export type Unreachable = {
   readonly issuer: string
-  /** Milliseconds since the epoch: since when no token of the issuer could be judged. */
+  /** Since when no token of the issuer could be verified, in milliseconds since the epoch. */
   readonly sinceMs: number
 }
 export type Reachability = {
-  /** Passes on what `work` gives, or throws. */
+  /** Returns the result of `work`, or throws its error, and notes whether the issuer answered. */
   watch<T>(issuer: string, work: Promise<T>): Promise<T>
   unreachable(): readonly Unreachable[]
 }
 
-/** An issuer whose tokens nobody brings any more says nothing about itself. */
+/** How long a failure is shown: without newer tokens, nothing is known about the issuer any more. */
 const KEPT_MS = 3_600_000
 const ISSUERS_MAX = 200
 

@@ -8,14 +8,14 @@ type Owners = ReadonlyMap<string, Manifest>
 export type Resources = {
   /** The app that currently declares the audience; null: no app. Throws PdpError `store_unavailable`. */
   owner(audience: string): Promise<string | null>
-  /** Whether that app says `actors: both`: a client may act there for a person who lets it. */
+  /** Whether the app says `actors: both`: then a client may act there for a person only by a delegation. */
   needsDelegation(audience: string): Promise<boolean>
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
   let held: { position: JournalPosition; owners: Owners } | null = null
 
-  /** Read again when the environment's log has changed, so it is always the content at the log's position. */
+  /** The owners, read again when the environment's log has changed, so that they are always those of the log's position. */
   async function owners(): Promise<Owners> {
     const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
     if (held !== null && now?.revision === held.position.revision && now.writeId === held.position.writeId) {

@@ -1,6 +1,7 @@
 /**
  * Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. Nobody waits
- * for another one's transaction, but all are answered after what had ended before is in the log, also when they found nothing left.
+ * for another's transaction, but each caller is answered only when all earlier ends are in the log, even if nothing was left to
+ * end.
  */
 
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
@@ -12,35 +13,35 @@ import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
 import { SESSION_SECONDS } from '../../oauth/durations.ts'
 import type { AppendEvents, IdentityEvent } from '../append.ts'
 
-/** `clients`: those that somebody signed in to with it, at most 20. */
+/** `clients`: clients that the person signed in to with this session, at most 20. */
 export type BrowserSession = {
   readonly uid: string
   readonly signedInMs: number | null
-  /** When its browser last came here. */
+  /** When the browser last sent a request. */
   readonly usedMs: number | null
-  /** Where it was then; null: stored by a version that did not keep it, or unknown. */
+  /** The browser at that time; null: unknown, or stored by a version that did not keep it. */
   readonly browser: string | null
   readonly address: string | null
   readonly clients: readonly string[]
 }
 export type Revocations = {
-  /** One token without a grant (client_credentials). */
+  /** Ends one token that has no grant (client_credentials). */
   endToken(jti: string, context: WriteContext): Promise<void>
-  /** The grant, its tokens, and every grant that was exchanged from it. May be repeated. */
+  /** Ends the grant, its tokens, and every grant that was exchanged from it. Can be repeated. */
   endGrant(grantId: string, context: WriteContext): Promise<void>
-  /** The grant of a code or a refresh token that two requests used at once. The first call ends it, the others find nothing. */
+  /** Ends the grant of a code or a refresh token that two requests used at once. The first call ends it, later ones find nothing. */
   endReused(used: { readonly kind: string; readonly key: string }, context: WriteContext): Promise<void>
-  /** The grants that depend on the browser session. Also stores the event that it ended. */
+  /** Ends the grants that depend on the browser session, and stores the event that the session ended. */
   endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
-  /** The browser sessions of a person that count, the newest first, at most a hundred. */
+  /** The open browser sessions of a person, the newest first, at most a hundred. */
   sessionsOf(user: string): Promise<readonly BrowserSession[]>
-  /** Like endSession, and also deletes the session; false if it does not exist. */
+  /** Does what endSession does, and also deletes the session; false if it does not exist. */
   revokeSession(uid: string, context: WriteContext): Promise<boolean>
-  /** The grants of a person that are bound to an organization of which they are no active member any more. May be repeated. */
+  /** Ends the person's grants for an organization in which the person is no active member any more. Can be repeated. */
   endMember(member: { readonly organization: string; readonly user: string }, context: WriteContext): Promise<void>
-  /** All sessions and grants of a person, including offline grants and unfinished sign-ins. Returns the ids of the sessions. */
+  /** Ends all sessions and grants of a person, including offline grants and unfinished sign-ins. Returns the ids of the sessions. */
   revokeUser(user: string, context: WriteContext): Promise<readonly string[]>
-  /** Like revokeUser, inside the caller's transaction. It stores events, so it must be the last step. */
+  /** Does what revokeUser does, inside the caller's transaction. It stores events, so it must be the last step. */
   endUser(sql: Transaction, user: string, context: WriteContext): Promise<readonly string[]>
 }
 
@@ -153,7 +154,7 @@ async function endUser(
   { user, context }: { readonly user: string; readonly context: WriteContext },
 ): Promise<readonly string[]> {
   sql.arrived(TOKENS)
-  // The clock that also dates sign-ins. Who is blocked stays so.
+  // The same clock dates sign-ins. A user who is blocked stays blocked.
   const now = new Date(deps.clock()).toISOString()
   await sql.query('update user_account set signed_out_at = greatest(signed_out_at, $2) where user_id = $1', [user, now])
   await queueLogouts(sql, { by: 'user', id: user })
@@ -161,7 +162,7 @@ async function endUser(
     "delete from oidc_record where kind = 'Session' and payload ->> 'accountId' = $1 returning uid",
     [user],
   )
-  // A sign-in that the browser has not gone on with would make a new session; a link that was asked for, a new password.
+  // An unfinished sign-in could become a new session, and a mailed link could set a new password.
   await sql.query(
     "delete from oidc_record where kind = 'Interaction' and payload -> 'result' -> 'login' ->> 'accountId' = $1",
     [user],
@@ -188,11 +189,11 @@ type Ended = { readonly sessions: readonly string[]; readonly grants: readonly s
 
 type BoundGrant = { readonly id: string; readonly tenant: string | null; readonly session: string | null }
 const BOUND_GRANTS = 'select grant_id as id, organization_id as tenant, session_uid as session from grant_binding'
-/** Those of a person. */
+/** The grants of a person that are not ended. */
 const LIVE_GRANTS = `
   ${BOUND_GRANTS} b where user_id = $1 and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`
 
-/** The organizations that gave grants to these: they may know that the session ended. */
+/** Organizations whose clients had these grants: they may learn that the session ended. */
 const tenantsOf = (rows: readonly { readonly tenant: string | null }[]): readonly string[] =>
   [...new Set(rows.flatMap(({ tenant }) => (tenant === null ? [] : [tenant])))].sort()
 

@@ -1,4 +1,4 @@
-/** Events of a browser session, told to receivers of security events that asked for them (CAEP 1.0 sections 3.4 and 3.7). */
+/** Events of browser sessions, for receivers that requested them (CAEP 1.0 sections 3.4 and 3.7). */
 import type { Queries } from '../../../engine/store/directory.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { AppendEvents, IdentityEvent } from '../append.ts'
@@ -10,19 +10,19 @@ type SignedIn = {
   readonly amr?: readonly string[] | undefined
 }
 export type SessionEvents = {
-  /** A person signs in, once more perhaps; `session` is as it was before. It is stored later. */
+  /** Notes that a person signs in, perhaps again, before the session is changed and stored. */
   note(session: Session, signedIn: SignedIn): void
-  /** The event that was noted for the session, once. */
+  /** The event that was noted for the session. A second call returns null. */
   take(uid: string | null): IdentityEvent | null
-  /** In the transaction that stores the session. Nothing when nobody asked for it: most never do. */
+  /** Stores the event in the transaction that stores the session, if a receiver requested such events. */
   append(sql: Queries, event: IdentityEvent): Promise<void>
 }
 
 /** Values of acr, the weakest first. */
 const LEVELS = ['pwd', 'mfa']
-/** Bounds the events of sessions that are never stored, because something failed. */
+/** The most events that wait for their session to be stored: some sessions never are, because something failed. */
 const NOTED_MAX = 1_000
-/** The last part of an event's URI. */
+/** Finds a receiver that requested the event; `$1` is the last part of the event's URI. */
 const WANTED = `
   select 1 from signal_stream where status <> 'disabled' and exists (
     select 1 from unnest(events_requested) uri where uri like '%/caep/event-type/' || $1) limit 1`
@@ -48,7 +48,7 @@ export function createSessionEvents(appendEvents: AppendEvents): SessionEvents {
   }
 }
 
-/** Null when the same person signs in as strongly as before. */
+/** The event of a sign-in; null when the same person signs in with the same strength as before. */
 function eventOf({ uid, accountId, acr: previous }: Session, signedIn: SignedIn): IdentityEvent | null {
   const { accountId: user, acr: current } = signedIn
   const common = { user, session: uid, initiating_entity: 'user' }

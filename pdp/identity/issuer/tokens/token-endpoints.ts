@@ -18,11 +18,11 @@ import type { TokenRecord } from './token-state.ts'
 
 const FORM_BYTES_MAX = 32_768
 const FORM = 'application/x-www-form-urlencoded'
-/** A token that oidc-provider never finds. */
+/** A value that is no token, so that oidc-provider finds none. */
 const NO_TOKEN = 'inactive'
 
 export type TokenEndpoints = {
-  /** The request as oidc-provider can answer it; null when its form is too large. Throws PdpError `store_unavailable`. */
+  /** The request in a form that oidc-provider can answer; null when the body is too large. Throws PdpError `store_unavailable`. */
   translate(req: IncomingMessage): Promise<IncomingMessage | null>
   install(provider: Provider): void
 }
@@ -77,7 +77,7 @@ export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
   }
 }
 
-/** A token by which a client acts for a person is as good as the delegation. */
+/** False if the token's client acts for a person and the delegation has ended. */
 async function isDelegated(pdp: Pick<Pdp, 'decide'>, record: TokenRecord): Promise<boolean> {
   const { organization, subject, actors, audiences } = record
   if (organization === null || actors.length === 0) return true
@@ -87,7 +87,7 @@ async function isDelegated(pdp: Pick<Pdp, 'decide'>, record: TokenRecord): Promi
 const isActive = (body: unknown): body is { readonly active: true; readonly client_id?: unknown } =>
   typeof body === 'object' && body !== null && 'active' in body && body.active === true
 
-/** RFC 7662 section 2.2, RFC 9449 section 6.2, RFC 9470 section 6.2, RFC 8693 section 4.1. */
+/** The answer for an active token: RFC 7662 section 2.2, RFC 9449 section 6.2, RFC 9470 section 6.2, RFC 8693 section 4.1. */
 function describe(issuer: string, record: TokenRecord): JsonObject {
   const act = record.act
   return {
@@ -110,7 +110,7 @@ function describe(issuer: string, record: TokenRecord): JsonObject {
   }
 }
 
-/** The id of an access token is not a credential, although oidc-provider would find its record by it. */
+/** True for a refresh token. The id of an access token is no credential, although oidc-provider would find a record by it. */
 async function isRefreshToken(sql: Queries, token: string): Promise<boolean> {
   const digest = createHash('sha256').update(token).digest('base64url')
   const rows = await sql.query("select 1 from oidc_record where kind = 'RefreshToken' and id = $1", [digest])

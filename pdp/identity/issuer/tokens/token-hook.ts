@@ -44,7 +44,7 @@ export const HOOK_DEADLINE_MS = 1_000
 export const HOOK_BYTES_MAX = 16_384
 /** Resource servers parse what we sign, and not all of them limit the nesting. */
 export const HOOK_DEPTH_MAX = 16
-/** Calls under way, of all tenants and of one: a flood of tokens for one leaves the others their claims. */
+/** How many calls may run at once, of all tenants and of one: many tokens for one tenant leave the others their claims. */
 const RUNNING_MAX = { all: 64, tenant: 32 }
 const FAILURES_MAX = 5
 const REST_MS = 10_000
@@ -203,7 +203,7 @@ function parseClaims(answer: unknown): JsonObject {
   )
 }
 
-/** Stops at the limit of the nesting. */
+/** True if the nesting exceeds the limit. It looks no deeper than that. */
 function isDeeper(value: unknown, levelsMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levelsMax === 0 || Object.values(value).some((member) => isDeeper(member, levelsMax - 1))

@@ -33,7 +33,7 @@ export function createReadRecord(deps: {
   }
 }
 
-/** Nobody can say whether the token is good. */
+/** Errors by which it stays unknown whether the token is valid. */
 const UNANSWERED: ReadonlySet<TokenErrorCode> = new Set(['keys_unavailable', 'issuer_unavailable'])
 
 /** Null for a token that this verifier does not accept. */

@@ -1,4 +1,4 @@
-/** The rest of the PDP may know this about a presented access token. */
+/** The facts that the rest of the PDP may know about a presented access token. */
 import type { Actor, Subject, TokenMemberships } from '../../../shared/domain/decision.ts'
 
 /** The immutable facts of a token. Whether it is revoked is checked separately (`isRevoked`). */
@@ -30,7 +30,7 @@ export type TokenRecord = {
   readonly userId: string | null
   /** SHA-256 of the token in base64url. */
   readonly digest: string
-  /** RFC 8693 section 4.1: the `act` claim, who acts for the subject. */
+  /** The `act` claim (RFC 8693 section 4.1), which says who acts for the subject. */
   readonly act: unknown
   /** The clients of the `act` claim, the one who acts now first. */
   readonly actors: readonly Actor[]
@@ -40,7 +40,7 @@ export type TokenRecord = {
   readonly externalKeys?: readonly string[]
   /** When the issuer has to be asked about the token again. Absent: it is verified by keys. */
   readonly recheckAtMs?: number
-  /** The subject's groups by the word of an external issuer, as long as the token lives. */
+  /** The subject's groups as an external issuer names them; they count for questions of this token only. */
   readonly memberships?: TokenMemberships
 }
 

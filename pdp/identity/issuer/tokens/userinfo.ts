@@ -35,7 +35,7 @@ export type UserinfoDeps = {
 }
 type Presented = { readonly scheme: 'bearer' | 'dpop'; readonly token: string }
 
-/** Why UserInfo refuses a request. `scheme`: the one that the caller used. */
+/** A refusal by UserInfo. `scheme`: the authentication scheme that the caller used. */
 class Refused extends Error {
   readonly outcome: StatusName
   readonly code: ProblemCode
@@ -105,9 +105,9 @@ async function formToken(req: IncomingMessage): Promise<string | null> {
 async function authorize(deps: UserinfoDeps, req: IncomingMessage, presented: Presented): Promise<TokenRecord> {
   const { scheme } = presented
   const record = await deps.introspection.record(presented.token)
-  // Whatever its audience: the scope `openid` is what gives access (OpenID Connect Core section 5.3).
+  // The token's audience does not matter: the scope `openid` gives access (OpenID Connect Core section 5.3).
   if (record === null) throw new Refused('token', scheme, 'the token is not active')
-  // RFC 9449 section 7.2: a bound token shown as a bearer token is a stolen one, for all we know.
+  // RFC 9449 section 7.2: a token that is bound to a key may be stolen if it comes as a bearer token.
   if ((record.jkt === null) !== (scheme === 'bearer')) {
     throw new Refused('token', record.jkt === null ? 'bearer' : 'dpop', 'the token needs the other scheme')
   }

@@ -34,10 +34,10 @@ export type Account = {
 }
 
 export type Screen = {
-  /** Null: it answered already. */
+  /** The page to show; null: it was answered already. */
   show(parts: AccountParts, visit: AccountVisit): Promise<View | null> | View
   act?(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null>
-  /** The kind of its links. */
+  /** The kind of mailed link that leads to this screen. */
   readonly link?: MailedKind
 }
 type OwnScreen = {
@@ -49,7 +49,7 @@ type OwnScreen = {
   ): Promise<View>
 }
 
-/** For who is signed in; a change needs a fresh sign-in, and a form of this session. */
+/** A screen for a person who is signed in. A change needs a recent sign-in, and a form that was made for this session. */
 const own = (path: string, screen: OwnScreen): Screen => ({
   async show(parts, visit) {
     const person = await personOf(parts, visit)
@@ -62,7 +62,7 @@ const own = (path: string, screen: OwnScreen): Screen => ({
   },
 })
 
-/** The same for a page that itself shows what only a fresh sign-in may see. */
+/** A screen that needs a recent sign-in already to be shown. */
 const fresh = (path: string, screen: OwnScreen): Screen => ({
   ...own(path, screen),
   async show(parts, visit) {
@@ -90,7 +90,7 @@ const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
 ])
 export const ACCOUNT_PATHS: readonly string[] = [...SCREENS.keys(), PATHS.passkeyScript, PATHS.pageScript]
 
-/** `more`: screens of other rooms. */
+/** `more`: screens that other folders add. */
 export function createAccount(deps: AccountDeps, more: (path: string) => Screen | undefined): Account {
   const { knownPasswords: list, ...rest } = deps
   const { deliveries, sql, clock, issuer, directory, mailer, log, appendEvents, revocations } = deps
@@ -131,8 +131,8 @@ async function answerScreen(
   if (req.method !== 'POST') {
     const token = new URLSearchParams(req.url?.split('?')[1] ?? '').get('token')
     if (token === null || screen.link === undefined) return screen.show(parts, visit)
-    // Programs that look at mails open links too, so this uses nothing up. The next address holds no token.
-    // A link that is no longer good, which any site can lead to, takes away none that is.
+    // Programs that check mails open links too, so opening one does not use up its token; the next URL has no token. Any site can
+    // lead to a link that is not valid, which must not displace a valid one.
     if ((await parts.tokens.find(parts.sql, screen.link, token)) !== null) parts.cookies.keep(res, screen.link, token)
     goTo(res, urlOf(parts.issuer, path))
     return null

@@ -30,7 +30,7 @@ ${changeForm(frame, person, { action: 'remove', text: app.remove, lead: app.remo
   )
 }
 
-/** Shown to people who have a second factor, whichever it is. */
+/** The recovery codes, shown to a person with any kind of second factor. */
 export async function recoveryPart({ secondFactor }: AccountParts, frame: Frame, person: Person): Promise<Html> {
   const left = await secondFactor.recoveryCodesLeft(person.user.id)
   const { recovery } = frame.words.factors
@@ -68,7 +68,7 @@ async function confirm(parts: AccountParts, visit: AccountVisit, { person, form 
   if (confirmed === 'present') return showAuthenticator(parts, visit, person)
   parts.log.info({ event: 'authenticator_added', user: user.id })
   parts.notices.send(user.id, 'appAdded', visit.frame)
-  // They gave a code just now, so the sign-in of this browser goes on as one by both.
+  // The person has just given a code, so this browser's sign-in now counts as one with password and code.
   await startSession(parts, { ...visit, session }, { accountId: user.id, ts: signedInAt, ...withCode(session.amr) })
   return codesPage(visit, confirmed)
 }
@@ -151,7 +151,7 @@ export function back(visit: AccountVisit): Html {
     : html`<p><a href="${waiting}">${words.factors.needed.goOn}</a></p>`
 }
 
-/** To the sign-in that waits for a second factor, which only the browser of that sign-in can open; null: nothing waits. */
+/** The way back to a sign-in that waits for a second factor, which only its own browser can continue; null: none waits. */
 function wayBack({ req, frame }: AccountVisit): string | null {
   const waiting = waitingSignIn(req)
   return waiting === null ? null : `${frame.mount}${waiting.path}`

@@ -1,4 +1,4 @@
-/** Cookies of these pages: which browser asked for a mail, and the token from a mail's link while its page is open. */
+/** Cookies of these pages: the mark of the browser that asked for a mail, and the token of a mail's link while its page is open. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { digestOf, KEPT_SECONDS, type MailedKind } from '../mail/mailed-tokens.ts'
@@ -8,13 +8,13 @@ const VALUE = /^[\w-]{43}$/
 const PAGE_SECONDS = 1_800
 
 export type BrowserCookies = {
-  /** The digest of this browser's own cookie, which it gets now if it has none. */
+  /** The digest of this browser's cookie, which is set now if there is none. */
   mark(req: IncomingMessage, res: ServerResponse): string
   /** Whether the token is for this browser. */
   isSame(req: IncomingMessage, browser: string | null): boolean
-  /** Keeps the token of a link, so that no address holds it any longer. */
+  /** Keeps the token of a link in a cookie, so that no URL holds it any more. */
   keep(res: ServerResponse, kind: MailedKind, token: string): void
-  /** Empty without one. */
+  /** The token; empty: there is none. */
   kept(req: IncomingMessage, kind: MailedKind): string
   drop(res: ServerResponse, kind: MailedKind): void
 }

@@ -1,4 +1,4 @@
-/** Clients that act for a person: what there is, and the page on which the person lets one act, with a part of what it asks for. */
+/** Clients that act for a person: their list, and the page on which the person lets one act, with some of the scopes that it asks for. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { isId } from '../../../shared/domain/names.ts'
 import { DELEGATED_SCOPES_MAX } from '../../../shared/domain/subjects.ts'
@@ -19,7 +19,7 @@ const DAYS = { day: 1, month: 30, year: 365 } as const
 const DAY_MS = 86_400_000
 const PARAMETER_CHARACTERS_MAX = 1_024
 
-/** The request of an agent's link, in the address of the page; it is kept while the person signs in. */
+/** The request in the link of a client, from the query of the page. It is kept while the person signs in. */
 export function requestIn(url: string | undefined): URLSearchParams {
   const given = new URLSearchParams(url?.split('?')[1] ?? '')
   const named = ['client_id', 'scope', 'organization'].flatMap((name): [string, string][] => {
@@ -32,7 +32,7 @@ export function requestIn(url: string | undefined): URLSearchParams {
 type Request = {
   readonly client: string
   readonly name: string
-  /** Those that the person may grant: registered for the client, and asked for. */
+  /** Scopes that the client asks for and is registered for. */
   readonly scopes: readonly string[]
   readonly choice: OfferedChoice
 }
@@ -72,7 +72,7 @@ ${scopes.length === 0 ? EMPTY : html`<fieldset><legend>${texts.which}</legend>${
   )
 }
 
-/** Nobody's link brought the person here: they name the client themselves. */
+/** Asks the person to name the client, because no client's link led here. */
 const whichClient = ({ words: { account, common } }: Frame): Html =>
   html`<form method="get"><label for="client">${account.delegations.client}</label>
 <input id="client" name="client_id" maxlength="256" required><button type="submit">${common.continue}</button></form>`
@@ -85,7 +85,7 @@ const refusal = (frame: Frame): View =>
     'invalid',
   )
 
-/** The person ticked a part of what was asked for; nothing else in the form counts. */
+/** Grants the scopes that the person ticked, if the client had asked for them; other fields of the form do not count. */
 export async function delegate(
   parts: AccountParts,
   visit: AccountVisit,
@@ -116,7 +116,7 @@ export async function delegate(
 const choiceOf = (choice: OfferedChoice, id: string | null) =>
   choice.kind === 'choose' ? choice.from.find((one) => one.id === id) : undefined
 
-/** One that is not there counts as ended already. */
+/** Ends a delegation. If it does not exist, it counts as ended. */
 export async function endDelegation(parts: AccountParts, { user }: Person, form: URLSearchParams): Promise<boolean> {
   const pair = {
     organization: form.get('organization') ?? '',

@@ -28,9 +28,9 @@ import type { BrowserCookies } from './browser-cookies.ts'
 export type AccountSettings = {
   /** Null: no mail can be sent. */
   readonly mailer: Mailer | null
-  /** Refused besides the built-in ones; null: no others. */
+  /** Passwords to refuse besides the built-in list; null: no others. */
   readonly knownPasswords: KnownPasswords | null
-  /** Default: hashSecret. */
+  /** Hashes new passwords. Default: hashSecret. */
   readonly hashPassword?: (password: string) => Promise<string>
 }
 export type AccountDeps = Required<AccountSettings> & {
@@ -61,7 +61,7 @@ export type AccountDeps = Required<AccountSettings> & {
 export type AccountParts = Omit<AccountDeps, 'knownPasswords'> & {
   readonly tokens: MailedTokens
   readonly cookies: BrowserCookies
-  /** Counted by all nodes together, in windows of an hour. */
+  /** Counts for all nodes together, in windows of an hour. */
   readonly mailAttempts: SharedAttempts
   readonly notices: Notices
   readonly rules: PasswordRules

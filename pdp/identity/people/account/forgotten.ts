@@ -1,6 +1,6 @@
 /**
- * A forgotten password: a link by mail, bound to the browser that asked, with which a new one is chosen. Who reads the mail of
- * somebody else has no use for it: another browser needs the code that the page showed to who asked.
+ * A forgotten password: a mailed link, bound to the browser that asked for it, leads to choosing a new one. Another browser also
+ * needs the code that the page showed to the person who asked, so reading somebody else's mail is not enough.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Html, html } from '../../../shared/base/html.ts'
@@ -19,10 +19,10 @@ import type { AccountParts } from './deps.ts'
 import { alertOf, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
 import type { AccountVisit } from './visit.ts'
 
-/** In an hour: asked for from one address; sent to one person, for strangers and for each of the person's own devices. */
+/** Limits of an hour. ASKS_MAX: requests from one address. MAILS_MAX: mails to one person, for strangers and for each own device. */
 const ASKS_MAX = 20
 export const MAILS_MAX = 5
-/** Codes tried for one link. */
+/** How many codes can be tried for one link. */
 const CODES_MAX = 5
 const CODE_PURPOSE = 'reset-code'
 const CODE_DIGITS = 8
@@ -43,7 +43,7 @@ export function askForLink({ mailer }: AccountParts, { frame }: AccountVisit): V
   )
 }
 
-/** Whether there is such a person is looked up after the answer, so that neither its words nor its time show it. */
+/** The person is looked up after the answer, so that neither its text nor its time tells whether there is one. */
 export async function sendLink(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
   const { req, res, frame } = visit
   const { forgotten, mails } = frame.words.account
@@ -63,7 +63,7 @@ export async function sendLink(parts: AccountParts, visit: AccountVisit, form: U
   )
 }
 
-/** The code of a browser, by each master key. Nothing that is stored or mailed tells it. */
+/** The code of a browser, computed with each master key. It is neither stored nor mailed. */
 const codesOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, browser: string): readonly string[] =>
   masterKeys.derive(CODE_PURPOSE).map((key) => {
     const number = createHmac('sha256', key).update(`reset ${browser}`).digest().readBigUInt64BE()
@@ -75,7 +75,7 @@ type ResetRequest = {
   readonly email: string
   readonly source: Source
   readonly browser: string
-  /** In the language of the page. */
+  /** The texts in the language of the page. */
   readonly texts: Words['account']['mails']['reset']
 }
 
@@ -84,7 +84,7 @@ async function mailLink(
   { email, source, browser, texts }: ResetRequest,
 ): Promise<void> {
   const person = isEmail(email) ? await directory.userByEmail(email) : null
-  // A person without a password here signs in elsewhere: a mail must not be a second way in.
+  // A person without a password signs in by other means: a mail must not become a further one.
   if (person === null || person.passwordHash === null || person.email === null || !isMailAddress(person.email)) {
     log.info({ event: 'password_reset_asked', user: null })
     return
@@ -109,7 +109,7 @@ export async function askForNew(parts: AccountParts, visit: AccountVisit): Promi
   return 'view' in found ? found.view : newPasswordPage(visit.frame, found.email, null)
 }
 
-/** Uses the link up when everything else is right. */
+/** Sets the new password; the link is used up only when everything else is right. */
 export async function takeNew(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
   const { req, res, frame } = visit
   if (form.has('code')) return takeCode(parts, visit, form.get('code') ?? '')
@@ -126,7 +126,7 @@ export async function takeNew(parts: AccountParts, visit: AccountVisit, form: UR
   if (user === null) return gone(frame)
   parts.log.info({ event: 'password_reset', user })
   parts.notices.send(user, 'passwordChanged', frame)
-  // The person of the mailbox is no stranger: tries of others do not keep them out.
+  // The device of the mailbox's owner is known from now on: tries of others do not lock it out.
   parts.devices.remember(res, user)
   const { account, common } = frame.words
   return shown(
@@ -136,7 +136,7 @@ export async function takeNew(parts: AccountParts, visit: AccountVisit, form: UR
   )
 }
 
-/** Null when too many are being checked right now. */
+/** The hash; null when too many are being computed. */
 export async function hashed(
   { secretSemaphore, hashPassword }: AccountParts,
   password: string,
@@ -160,7 +160,7 @@ async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: A
   return { view: codePage(frame, null) }
 }
 
-/** The code shows that who opens the link also asked for it. The link is this browser's from then on. */
+/** The code proves that the person who opens the link also asked for it. From then on the link belongs to this browser. */
 async function takeCode(parts: AccountParts, { req, res, frame }: AccountVisit, given: string): Promise<View> {
   const { sql, tokens, cookies, mailAttempts } = parts
   const token = cookies.kept(req, 'reset')

@@ -1,4 +1,4 @@
-/** The page on which a person finds what belongs to the account: sign-ins, connected applications, and what proves who they are. */
+/** The account's first page: sign-ins, connected applications, and ways to sign in. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
@@ -12,7 +12,7 @@ import { alertOf, hidden, shown, timeOf, type View } from './page-parts.ts'
 import type { AccountVisit, Person } from './visit.ts'
 
 const LISTED_MAX = 100
-/** Each ends as many sessions as one list has. */
+/** How often the list of sessions is read; each time all that it shows are ended. */
 const ROUNDS_MAX = 10
 const APPLICATIONS = `
   select b.client_id as id, coalesce(max(c.metadata ->> 'client_name'), b.client_id) as name,
@@ -52,7 +52,7 @@ async function endSession(parts: AccountParts, person: Person, uid: string): Pro
   return own.some((session) => session.uid === uid) && end(parts, person, uid)
 }
 
-/** All but this browser's, however many there are. */
+/** Ends all sessions but this browser's, however many there are. */
 async function endOthers(parts: AccountParts, person: Person): Promise<void> {
   for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
     const own = await parts.revocations.sessionsOf(person.user.id)
@@ -133,7 +133,7 @@ ${await delegationsOf(parts, frame, person)}
 
 const plainText = (label: string) => ({ label, text: html`${label}` })
 
-/** By which names people know the clients of these sessions. */
+/** The names by which people know the clients of these sessions. */
 async function namesOf(
   { sql }: AccountParts,
   sessions: readonly BrowserSession[],
@@ -163,7 +163,7 @@ function describeSession(
 const allOthers = ({ xsrf }: Person, text: string): Html =>
   html`<form method="post" data-step="others">${hidden({ xsrf, others: 'yes' })}<button type="submit">${text}</button></form>`
 
-/** An address that nobody has proven, with the way to do so. */
+/** An address that is not verified, with a button to verify it. */
 function addressOf(frame: Frame, person: Person, canMail: boolean): Html {
   const texts = frame.words.account.home
   const { email, emailVerified } = person.user
@@ -181,7 +181,7 @@ function row(
     readonly name: string
     readonly value: string
     readonly text: Html
-    /** The same for who hears the button alone. */
+    /** The text of the button for people who hear the page. */
     readonly label: string
     readonly end: string
     readonly ending: boolean

@@ -1,4 +1,4 @@
-/** Signing in to these pages, also once more before a change. */
+/** Signing in to these pages, and signing in again before a change. */
 import { html } from '../../../shared/base/html.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
@@ -10,7 +10,7 @@ import type { AccountParts } from './deps.ts'
 import { goTo, shown, type View } from './page-parts.ts'
 import { type AccountVisit, personOf } from './visit.ts'
 
-/** As the log and the sealed fields name these pages. */
+/** The name of these pages in the log and in sealed fields. */
 export const PAGE = 'account'
 const PURPOSE = { kind: 'account' } as const
 const NOBODY = { email: '', problem: null } as const
@@ -35,7 +35,7 @@ export async function askWho(parts: AccountParts, visit: AccountVisit): Promise<
   return login(parts, visit, { email: person?.user.email ?? '', problem: isLost ? 'noCookies' : null })
 }
 
-/** The browser was sent on by this page and is back: it kept no session. */
+/** True if this page has sent the browser on and it came back: then the browser keeps no cookies. */
 function cameFromHere({ issuer }: AccountParts, { req }: AccountVisit): boolean {
   const from = URL.parse(req.headers.referer ?? '')
   return from !== null && from.origin + from.pathname === urlOf(issuer, PATHS.accountSignIn)
@@ -68,7 +68,7 @@ export async function takeWho(parts: AccountParts, visit: AccountVisit, form: UR
 
 const PASSKEY_ACTIONS: ReadonlySet<string> = new Set(['app', 'passkey', 'passkey_answer'])
 
-/** Asked for, given, or not wanted. */
+/** The step with a passkey: asked for, given, or not wanted. */
 async function passkey(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null> {
   const { waiting, turn } = turnIn(parts, visit, form)
   if (isSecond(form) && waiting === null) return login(parts, visit, NOBODY)
@@ -79,7 +79,7 @@ async function passkey(parts: AccountParts, visit: AccountVisit, form: URLSearch
   return 'signedIn' in taken ? finish(parts, visit, taken.signedIn) : taken
 }
 
-/** The person whose password was right, as the form says. */
+/** The person whose password was right, from a field of the form. */
 function turnIn(parts: AccountParts, visit: AccountVisit, form: URLSearchParams) {
   const sealed = form.get('password_accepted')
   const waiting = sealed === null ? null : parts.signIn.open(sealed, PAGE)
@@ -115,7 +115,7 @@ function targetOf({ req }: AccountVisit): string {
   return waiting === null ? path : `${path}?${waiting.query}`
 }
 
-/** For who has ended all sessions, this one too, with a change that was no sign-in: no new one may say that they signed in just now. */
+/** The page after a change that ended all sessions without a sign-in: a new session would claim that the person just signed in. */
 export function signedOutPage({ req, frame }: AccountVisit, { title, text }: { title: string; text: string }): View {
   const to = `${frame.mount}${waitingSignIn(req)?.path ?? PATHS.account}`
   const link = html`<p><a class="act" href="${to}">${frame.words.common.signIn}</a></p>`

@@ -12,7 +12,7 @@ import type { AccountVisit } from './visit.ts'
 export type View = { readonly outcome: StatusName; readonly page: Page }
 export type NewPasswordProblem = keyof Words['account']['passwordProblems']
 
-/** `script`: with the one that makes it easier. */
+/** `script`: adds the script that makes the page easier to use. */
 export const shown = (
   frame: Frame,
   title: string,
@@ -21,7 +21,7 @@ export const shown = (
   script?: 'script',
 ): View => ({ outcome, page: page(frame, title, body, script === undefined ? {} : { files: [PATHS.pageScript] }) })
 
-/** The page to open again is that of the form. */
+/** A refused form; the page offers to open the form again. */
 export const refused = ({ req, frame }: AccountVisit, trouble: 'crossSiteForm' | 'largeForm' | 'oldForm'): View => ({
   outcome: trouble === 'largeForm' ? 'tooLarge' : 'invalid',
   page: errorPage(frame, { trouble, code: 'invalid_request', again: req.url ?? PATHS.account }),
@@ -32,7 +32,7 @@ export function send(res: ServerResponse, { outcome, page }: View): void {
   res.end(page.html)
 }
 
-/** To another page of ours, by GET. `referrer`: whether that one learns which page of ours the person came from. */
+/** Redirects to another of our pages by GET. `referrer`: whether that page learns the URL of this one. */
 export function goTo(res: ServerResponse, url: string, referrer: 'no-referrer' | 'same-origin' = 'no-referrer'): void {
   res.writeHead(STATUS.seeOther, { location: url, 'cache-control': 'no-store', 'referrer-policy': referrer })
   res.end()
@@ -41,14 +41,14 @@ export function goTo(res: ServerResponse, url: string, referrer: 'no-referrer' |
 export const alertOf = (text: string | null): Html =>
   text === null ? EMPTY : html`<p role="alert" id="problem">${text}</p>`
 
-/** Fields that come back with the form. */
+/** Hidden fields that come back with the form. */
 export const hidden = (fields: { readonly [name: string]: string }): readonly Html[] =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
 export const timeOf = (seconds: number | null): string =>
   seconds === null ? '' : `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 
-/** `autocomplete` and the hidden name let a password manager keep what is chosen. */
+/** `autocomplete` and the hidden name let a password manager store the new password. */
 export function newPasswordFields(
   { account: { reset }, common }: Words,
   view: { email: string | null; problem: NewPasswordProblem | null },

@@ -1,4 +1,4 @@
-/** The person's own passkeys: added in this browser, and removed. */
+/** The page of the person's own passkeys: adds one in this browser, and removes them. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
@@ -37,7 +37,7 @@ async function add(parts: AccountParts, visit: AccountVisit, { person, form }: C
   if (added === 'tooMany') return list(parts, visit, person, { problem: passkeys.tooMany })
   parts.log.info({ event: 'passkey_added', user: user.id })
   parts.notices.send(user.id, 'passkeyAdded', visit.frame)
-  // They have just shown the passkey, so the sign-in of this browser goes on as one with it, if it was by less.
+  // The person has just used the passkey, so this browser's sign-in now counts as one with it, unless a code was given.
   const by = byPasskey({ synced: added.synced, afterPassword: session.amr?.includes('pwd') === true })
   const signedIn = { accountId: user.id, ts: person.signedInAt, ...by }
   const current = person.hasCode ? session : await startSession(parts, { ...visit, session }, signedIn)
@@ -98,5 +98,5 @@ function row({ words: { factors } }: Frame, { xsrf }: Person, one: Passkey): Htm
 <button type="submit" class="plain" aria-label="${passkeys.remove}: ${one.name}" formnovalidate>${passkeys.remove}</button></form>`
 }
 
-/** Its answer is good in the same session only. */
+/** The page for which the passkey's answer counts: it includes the session. */
 const pageOf = ({ session }: Person): string => `${PAGE} ${session.uid}`

@@ -20,11 +20,11 @@ export async function takeChange(
 ): Promise<View> {
   const { id, email } = person.user
   const password = form.get('password') ?? ''
-  // A mistake in the new one reveals nothing, so the old one costs a try only when it matters.
+  // The new password is checked first: a mistake in it tells nothing, and the current one then costs no try.
   const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email })
   if (problem !== null) return changePage(visit.frame, person, problem)
   const source = parts.devices.source(visit.req)
-  // Before the proof: a password that is set meanwhile must not be overwritten by who knows the one before.
+  // Read before the proof: a password that is set meanwhile must not be overwritten by a person who knows only the former one.
   const stored = email === null ? null : await parts.directory.userByEmail(email)
   const proven = await parts.signIn.password({
     ...{ email: email ?? '', password: form.get('present') ?? '', client: PAGE, source },
@@ -38,7 +38,7 @@ export async function takeChange(
     return changePage(visit.frame, person, 'wrong')
   parts.log.info({ event: 'password_changed', user: id })
   parts.notices.send(id, 'passwordChanged', visit.frame)
-  // All sessions have ended. They gave the password just now, and nothing else, so the new one says that.
+  // All sessions have ended. The person has just given the password and nothing else, so the new session says so.
   const { Session } = parts.provider()
   const ts = Math.floor(parts.clock() / 1_000)
   await startSession(parts, { ...visit, session: new Session() }, { accountId: id, ts, ...BY_PASSWORD })

@@ -1,4 +1,4 @@
-/** Proving an address: a link by mail, confirmed by the signed-in person of that address. */
+/** Verifies an address: a mailed link, which the signed-in person of that address confirms. */
 
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import { lockPerson } from '../../../engine/store/journal-lock.ts'
@@ -85,7 +85,7 @@ function verified(frame: Frame): View {
   )
 }
 
-/** `isDone`: who sends the form twice, or opens the link once more, has what it was for. */
+/** `isDone`: the address is verified already, so a form or link that is used twice shows success. */
 function notGood(frame: Frame, isDone: boolean): View {
   if (isDone) return verified(frame)
   const { goneTitle, gone, back } = frame.words.account.verification

@@ -1,4 +1,4 @@
-/** A request for a page, and the person behind it. */
+/** A request for a page, and the person who sent it. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Session } from 'oidc-provider'
@@ -7,7 +7,7 @@ import type { Frame } from '../../html/frame.ts'
 import { BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
 import type { AccountParts } from './deps.ts'
 
-/** As long as for what people change in the console. */
+/** How long a sign-in counts as recent: as long as for changes in the console. */
 const FRESH_SECONDS = 900
 const FORM_PURPOSE = 'form-signature'
 
@@ -15,17 +15,17 @@ export type AccountVisit = { readonly req: IncomingMessage; readonly res: Server
 export type Person = {
   readonly user: User
   readonly session: Session
-  /** Seconds since the epoch at which they gave the password. */
+  /** When the person gave the password, in seconds since the epoch. */
   readonly signedInAt: number
-  /** They have an authenticator. */
+  /** The person has an authenticator app. */
   readonly hasCode: boolean
-  /** They may change things: they signed in a short time ago, with everything that they have. */
+  /** The person may change things: the sign-in is recent, and used all factors that the person has. */
   readonly isFresh: boolean
-  /** Must come back with each form. */
+  /** A token that must come back with each form. */
   readonly xsrf: string
 }
 
-/** Null when nobody is signed in, or no longer. */
+/** The person; null when nobody is signed in, or the sign-in has ended. */
 export async function personOf(parts: AccountParts, { req, res }: AccountVisit): Promise<Person | null> {
   const provider = parts.provider()
   const session = await provider.Session.get(provider.createContext(req, res))
@@ -47,7 +47,7 @@ export async function personOf(parts: AccountParts, { req, res }: AccountVisit):
 const xsrfOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, { uid }: Session): string =>
   signature(masterKeys.derive(FORM_PURPOSE)[0], uid)
 
-/** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */
+/** True for a form of ours that was made for this session. This protects in addition to the cookie's SameSite=Lax. */
 export function isOwnForm({ masterKeys }: AccountParts, { session }: Person, form: URLSearchParams): boolean {
   const given = Buffer.from(form.get('xsrf') ?? '')
   return masterKeys.derive(FORM_PURPOSE).some((key) => {

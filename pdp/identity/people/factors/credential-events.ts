@@ -1,4 +1,4 @@
-/** Records how people change the ways they sign in: journal, events for other services (CAEP, `credential-change`), ended sign-ins. */
+/** Records changes of ways to sign in: in the journal, as events (CAEP `credential-change`), and by ending sign-ins. */
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Transaction } from '../../../engine/store/directory.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
@@ -8,7 +8,7 @@ import type { AppendEvents, IdentityEvent } from '../../issuer/append.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { DELETE_UNNEEDED } from './recovery-codes.ts'
 
-/** An authenticator app; a passkey in the device itself; one that is plugged in, or held to it. */
+/** `app`: an authenticator app; `fido2-platform`: a passkey of the device itself; `fido2-roaming`: one that is plugged in or held to it. */
 export type Credential = 'app' | 'fido2-platform' | 'fido2-roaming'
 
 const credentialEvent = (
@@ -20,7 +20,7 @@ const credentialEvent = (
 export const credentialOf = ({ transports }: { readonly transports: readonly string[] }): Credential =>
   transports.includes('internal') ? 'fido2-platform' : 'fido2-roaming'
 
-/** Both belong into the transaction of the change, after its lock. */
+/** Call both functions in the transaction of the change, after its lock. */
 export function createCredentialChanges({
   appendEvents,
   revocations,
@@ -46,7 +46,7 @@ export function createCredentialChanges({
       await appendArrivals(tx, DIRECTORY, changes, context)
       await appendEvents(tx, [credentialEvent(user, { credential, changed: 'create' }, context)])
     },
-    /** Ends the person's sign-ins, and recovery codes that nothing needs any more. */
+    /** Ends the person's sign-ins, and deletes recovery codes if the person has no second factor any more. */
     async removed(
       tx: Transaction,
       {

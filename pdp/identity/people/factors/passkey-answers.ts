@@ -1,13 +1,13 @@
-/** Answers that a browser brings back from an authenticator (WebAuthn level 3): parsed, and verified by @simplewebauthn/server. */
+/** Parses answers that a browser brings from an authenticator (WebAuthn level 3), and lets @simplewebauthn/server verify them. */
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 
-/** COSE: Ed25519, ECDSA with P-256, RSA with PKCS #1 v1.5; each with SHA-256 or as it is. */
+/** COSE numbers of Ed25519, ECDSA with P-256 and SHA-256, and RSA with PKCS #1 v1.5 and SHA-256. */
 export const ALGORITHMS: readonly number[] = [-8, -7, -257]
 const ANSWER_CHARACTERS_MAX = 6_000
 
-/** Where passkeys are good: the host of the issuer, and its origin. */
+/** The relying party, for which passkeys count: the issuer's host, and its origin. */
 export type Party = { readonly id: string; readonly origin: string }
-/** Whether it is the one that was asked for; uses it up. */
+/** True if the challenge was asked for here; uses it up. */
 export type TakeChallenge = (challenge: string) => Promise<boolean>
 export type Registered = {
   readonly id: string
@@ -18,14 +18,14 @@ export type Registered = {
 }
 export type Proven = { readonly counter: number }
 
-/** Null for an IP address, which WebAuthn does not know (level 3, section 5.1.2), and for plain text to another machine. */
+/** The relying party; null for an IP address, which WebAuthn excludes (level 3, section 5.1.2), and for plain HTTP to another machine. */
 export function partyOf(issuer: string): Party | null {
   const { protocol, hostname, origin } = new URL(issuer)
   if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(hostname) || hostname.startsWith('[')) return null
   return protocol === 'https:' || hostname === 'localhost' ? { id: hostname, origin } : null
 }
 
-/** Null when anything about it is wrong. Throws PdpError `store_unavailable`. */
+/** The new passkey; null if any part of the answer is wrong. Throws PdpError `store_unavailable`. */
 export async function verifyRegistration(text: string, take: TakeChallenge, party: Party): Promise<Registered | null> {
   const answer = parseAnswer<RegistrationResponseJSON>(text)
   if (answer === null) return null
@@ -69,7 +69,7 @@ export function parseAssertion(text: string): Assertion | null {
   return { answer, id: answer.id, userHandle: typeof userHandle === 'string' ? userHandle : null }
 }
 
-/** The counter is not compared here: only a signature that was right says anything about it. */
+/** Verifies the signature and returns the counter, which the caller compares: it means something only if the signature is right. */
 export async function verifyAssertion(
   { answer }: Assertion,
   key: Pick<Registered, 'id' | 'publicKey' | 'synced'>,
@@ -95,14 +95,14 @@ export async function verifyAssertion(
   }
 }
 
-/** The challenge that was signed, when it was ours. No page of another site may have asked for it in a frame. */
+/** The challenge that was signed, if it was ours; null if another site's page may have asked for it in a frame. */
 async function taken(clientData: string, take: TakeChallenge): Promise<string | null> {
   const { challenge, crossOrigin } = parseObject(Buffer.from(clientData, 'base64url').toString('utf8')) ?? {}
   if (typeof challenge !== 'string' || (crossOrigin !== undefined && crossOrigin !== false)) return null
   return (await take(challenge)) ? challenge : null
 }
 
-/** The library checks the rest. */
+/** Parses the members that we read; the library checks the rest. */
 function parseAnswer<Answer extends AuthenticationResponseJSON | RegistrationResponseJSON>(
   text: string,
 ): Answer | null {

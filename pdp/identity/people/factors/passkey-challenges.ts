@@ -7,12 +7,12 @@ export const CHALLENGE_SECONDS = 300
 /** 256 random bits in base64url. */
 const VALUE = /^[\w-]{43}$/
 
-/** `purpose`: what is done on which page, and by whom where that is known. */
+/** `purpose`: the action, the page and the person, if known. */
 export type ChallengeOf = { readonly req: IncomingMessage; readonly purpose: string }
 export type PasskeyChallenges = {
-  /** The browser gets a cookie, if it has none. */
+  /** Makes a challenge, and gives the browser a cookie if it has none. */
   create(of: ChallengeOf & { readonly res: ServerResponse }): Promise<string>
-  /** Uses it up. False for one that is not of this browser and purpose, or no longer. */
+  /** Uses up the challenge. False if it is not for this browser and purpose, or has expired. */
   take(challenge: string, of: ChallengeOf): Promise<boolean>
 }
 

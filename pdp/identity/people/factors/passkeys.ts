@@ -39,26 +39,26 @@ type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }
 /** `recoveryCodes`: new ones for a person who had none; they are shown only now. */
 export type Added = 'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }
 
-/** All throw PdpError `store_unavailable`. */
+/** All methods throw PdpError `store_unavailable`. */
 export type Passkeys = {
-  /** False where the issuer has no name that passkeys could be for. */
+  /** False if the issuer's host cannot have passkeys. */
   readonly isPossible: boolean
   of(user: string): Promise<readonly Passkey[]>
-  /** For a new passkey of the signed-in person. */
+  /** Options to make a new passkey for the signed-in person. */
   creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
   add(
     user: User,
     given: CeremonyRequest & { readonly session: string; readonly answer: string; readonly name: string },
     context: WriteContext,
   ): Promise<Added>
-  /** `user`: whose password was right; null: nobody is known yet, so that no answer shows who is there. */
+  /** Options to use a passkey. `user`: the person whose password was right; null: nobody yet, so they must not tell who exists. */
   request(user: string | null, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
-  /** Null when the answer is not right. Without a password the authenticator must have verified the person itself. */
+  /** Null when the answer is wrong. Without a password, the authenticator must have verified the person itself. */
   prove(
     user: string | null,
     given: CeremonyRequest & { readonly answer: string },
   ): Promise<{ readonly user: string; readonly synced: boolean } | null>
-  /** Ends the person's sign-ins. False when there was no such passkey of theirs, or they were signed out meanwhile. */
+  /** Removes a passkey and ends the person's sign-ins. False if the person has no such passkey, or was signed out meanwhile. */
   remove(user: string, id: string, by: SignedInBy, context: WriteContext): Promise<boolean>
 }
 
@@ -70,7 +70,7 @@ const KEY = `
   select p.user_id as "user", p.public_key as "publicKey", p.synced, o.handle
   from passkey p join passkey_owner o using (user_id) join user_account u using (user_id)
   where p.credential_id = $1 and u.signed_out_at is distinct from 'infinity'`
-// One statement: of two answers with the same count one is right. A count that went back is a copied key's.
+// One statement: of two answers with the same count, only one is right. A count that went back shows a copied key.
 const USE = `
   update passkey set counter = $2, last_used_at = to_timestamp($3::float8)
   where credential_id = $1 and (counter < $2 or (counter = 0 and $2 = 0)) returning 1`
@@ -116,7 +116,7 @@ export function createPasskeys(deps: PasskeysDeps): Passkeys {
         if (!(await isStillSignedIn(tx, user.id, { session }))) return 'refused'
         const present = await tx.query('select 1 from passkey where user_id = $1', [user.id])
         if (present.length >= PASSKEYS_MAX) return 'tooMany'
-        // Somebody has it already.
+        // A person has this passkey already.
         if (!(await store(tx, user.id, { name, key }))) return 'refused'
         const needsCodes = (await tx.query('select 1 from recovery_code where user_id = $1', [user.id])).length === 0
         const recoveryCodes = needsCodes ? await recovery.renew(tx, user.id) : []
@@ -198,7 +198,7 @@ async function prove(
 ): ReturnType<Passkeys['prove']> {
   const { id, userHandle } = assertion
   const [key] = await sql.query<{ user: string; publicKey: string; synced: boolean; handle: string }>(KEY, [id])
-  // WebAuthn level 3, section 7.2, step 6: who is not known yet is named by the authenticator.
+  // WebAuthn level 3, section 7.2, step 6: without a known person, the user handle from the authenticator names the person.
   const isTheirs =
     user === null ? userHandle === key?.handle : user === key?.user && (userHandle ?? key.handle) === key.handle
   if (key === undefined || !isTheirs) return null
@@ -206,7 +206,7 @@ async function prove(
   if (proven === null) return null
   const used = await sql.query(USE, [id, proven.counter, clock() / 1_000])
   if (used.length > 0) return { user: key.user, synced: key.synced }
-  // No warning: of those that repeat, the log keeps only a count.
+  // Not a warning: the log keeps only a count of warnings that repeat.
   log.info({ event: 'passkey_counter_went_back', user: key.user, passkey: id, counter: proven.counter })
   return null
 }

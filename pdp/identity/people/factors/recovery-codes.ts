@@ -1,4 +1,4 @@
-/** Recovery codes: written down by a person, each good for one sign-in in place of the second factor. */
+/** Recovery codes: a person writes them down, and each one replaces the second factor once. */
 import { hash, randomBytes } from 'node:crypto'
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
@@ -13,7 +13,7 @@ export const DELETE_UNNEEDED = `
     and not exists (select 1 from authenticator a where a.user_id = r.user_id)`
 
 export const RECOVERY_CODES_COUNT = 10
-/** 80 bits: nobody finds one by its digest, which so needs no slow hash. */
+/** 80 random bits cannot be guessed from a digest, so no slow hash is needed. */
 const BYTES = 10
 const FORM = /^[A-Z2-7]{16}$/
 /** Characters that the alphabet does not have, and the ones that they are read as. */
@@ -21,9 +21,9 @@ const LOOKALIKES: { readonly [character: string]: string } = { '0': 'O', '1': 'I
 
 export type RecoveryCodes = {
   left(user: string): Promise<number>
-  /** Void from then on: all that there were. Must come after the lock of the person. */
+  /** Makes new codes; all earlier ones become invalid. Call it after the lock of the person. */
   renew(sql: Queries, user: string): Promise<readonly string[]>
-  /** How many are left after this one; null when they have no such code. Of several that give it at once, one is right. */
+  /** How many codes are left after this one; null if the person has no such code. Of several requests with it, one gets it. */
   use(user: string, code: string, context: WriteContext): Promise<number | null>
 }
 
@@ -48,7 +48,7 @@ export function createRecoveryCodes({ sql }: { readonly sql: Sql }): RecoveryCod
     },
     async use(user, code, context) {
       const key = [user, digestOf(user, normalized(code))]
-      // A guess must not keep those waiting who write.
+      // Checked before the transaction, so that guesses do not delay writers.
       if ((await sql.query('select 1 from recovery_code where user_id = $1 and digest = $2', key)).length === 0)
         return null
       return sql.transaction(async (tx) => {
@@ -62,7 +62,7 @@ export function createRecoveryCodes({ sql }: { readonly sql: Sql }): RecoveryCod
   }
 }
 
-/** Written with or without its groups, in letters of any size. */
+/** True for the form of a code, with or without its groups, in upper or lower case. */
 export const isRecoveryCode = (text: string): boolean => FORM.test(normalized(text))
 
 const normalized = (text: string): string =>

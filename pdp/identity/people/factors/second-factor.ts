@@ -1,4 +1,4 @@
-/** Proofs that a person gives besides the password: codes of an app, whose secret is stored encrypted, and recovery codes; each is accepted once. */
+/** Second factors: codes of an app, whose secret is stored encrypted, and recovery codes. Each code is accepted once. */
 import { randomBytes } from 'node:crypto'
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Directory, Queries, Sql, User } from '../../../engine/store/directory.ts'
@@ -21,7 +21,7 @@ export type CodeOutcome =
   | { readonly by: 'app' }
   | { readonly by: 'recovery'; readonly left: number }
   | { by: 'nothing' }
-/** `wrong`: the code; `present`: there is an authenticator already. Otherwise the recovery codes, shown this once. */
+/** `wrong`: the code is wrong; `present`: the person already has an authenticator. Otherwise the recovery codes, shown only now. */
 export type Confirmed = 'wrong' | 'present' | readonly string[]
 
 export type Kinds = { readonly app: boolean; readonly passkey: boolean }
@@ -29,35 +29,32 @@ export type Kinds = { readonly app: boolean; readonly passkey: boolean }
 export type SecondFactor = {
   has(user: string): Promise<boolean>
   kinds(user: string): Promise<Kinds>
-  /**
-   * For a code of the present or a recovery code that is used here for the first time. Throws PdpError
-   * `store_unavailable`.
-   */
+  /** Accepts a code of the app or a recovery code, if it is valid and was not used before. Throws PdpError `store_unavailable`. */
   accept(user: string, code: string): Promise<CodeOutcome>
-  /** The secret is shown this once. Throws PdpError `not_found`, and `conflict` when there is one already. */
+  /** Stores a new secret, shown only now. Throws PdpError `not_found`, and `conflict` when there is one already. */
   enroll(user: string, context: WriteContext): Promise<Secret>
-  /** A secret that does not count yet; sealed for this session of the person. */
+  /** Makes a secret that does not count yet, also sealed (encrypted) for this session of the person. */
   propose(user: User, session: string): Secret & { readonly sealed: string }
-  /** The same, as it was sealed. Null when it was not, or too long ago. */
+  /** Opens a secret that `propose` sealed. Null when it was sealed for another session or too long ago. */
   proposed(user: User, session: string, sealed: string): Secret | null
-  /** From now on the proposed secret counts, if the app has it. Null when it is no longer good. */
+  /** Stores the proposed secret if the code shows that the app has it. Null when the proposal has expired. */
   confirm(
     user: User,
     proposal: { readonly session: string; readonly sealed: string; readonly code: string },
     context: WriteContext,
   ): Promise<Confirmed | null>
   recoveryCodesLeft(user: string): Promise<number>
-  /** Null for who has no second factor, or was signed out meanwhile. */
+  /** Null for a person who has no second factor, or was signed out meanwhile. */
   renewRecoveryCodes(user: string, by: SignedInBy, context: WriteContext): Promise<readonly string[] | null>
-  /** Ends the person's sign-ins with it. `by`: null: an administrator. False when there was none, or they were signed out meanwhile. */
+  /** Removes the app and ends sign-ins. `by` null: an administrator does it. False if there was none, or the person was signed out. */
   remove(user: string, by: SignedInBy | null, context: WriteContext): Promise<boolean>
-  /** All of them, for a person who has lost them. Ends the sign-ins too. */
+  /** Removes all passkeys of a person who lost them, and ends sign-ins. */
   removePasskeys(user: string, context: WriteContext): Promise<boolean>
 }
 
 const KINDS = `select exists (select 1 from authenticator where user_id = $1) as app,
   exists (select 1 from passkey where user_id = $1) as passkey`
-/** For which a secret waits for its first code. */
+/** How long a proposed secret waits for its first code. */
 const PROPOSED_MS_MAX = 900_000
 
 type SecondFactorDeps = {
@@ -126,7 +123,7 @@ export function createSecondFactor(deps: SecondFactorDeps): SecondFactor {
   }
 }
 
-/** The authenticator app: how its secret is made, and counts from its first code on. */
+/** The authenticator app: makes its secret, which counts after its first code. */
 function createApp(
   deps: Pick<SecondFactorDeps, 'issuer' | 'sql' | 'directory' | 'masterKeys' | 'clock'> & {
     readonly recovery: RecoveryCodes
@@ -189,7 +186,7 @@ function createApp(
   }
 }
 
-/** `step`: of a code that was used already. False when there is an authenticator. */
+/** `step`: the time step of a code that was used already. False when there is an authenticator. */
 async function storeSecret(
   tx: Queries,
   keys: ReturnType<MasterKeys['derive']>,
@@ -217,7 +214,7 @@ async function acceptOfApp(
   const secret = Buffer.from(open(keys, nameOfAuthenticator(user), row.sealed), 'base64url')
   const step = stepOf(code, { secret, nowMs: clock() })
   if (step === null) return false
-  // RFC 6238 section 5.2: once. The database decides who of several was first, on whichever node.
+  // RFC 6238 section 5.2: a code counts once. The database decides which of several requests was first, on any node.
   const used = await sql.query(
     `update authenticator set used_step = $2
      where user_id = $1 and used_step < $2 and secret_sealed = $3 returning 1`,

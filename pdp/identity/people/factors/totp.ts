@@ -1,11 +1,11 @@
-/** Time-based one-time passwords: RFC 6238 on RFC 4226, with what every authenticator app knows: SHA-1, six digits, 30 s. */
+/** Time-based one-time passwords (RFC 6238, RFC 4226) as every authenticator app supports them: SHA-1, six digits, 30 s. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 const STEP_MS = 30_000
 const DIGITS = 6
 /** RFC 4226 section 4, R6: 160 bits are recommended. */
 export const TOTP_SECRET_BYTES = 20
-// RFC 6238 section 5.2: at most one step for a clock that is off and a code that was on its way.
+// RFC 6238 section 5.2: at most one time step of tolerance, for a wrong clock and for the time until the code arrives.
 const STEPS_OFF = [0, -1, 1]
 const CODE = /^\d{6}$/
 

@@ -1,4 +1,4 @@
-/** The page of an invitation's link: what it gives and who invites, to accept or to decline. */
+/** The page of an invitation's link: shows the invitation and its sender, and lets the person accept or decline. */
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../../../engine/store/contract.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
@@ -24,7 +24,7 @@ import type { Invitations } from './invitations.ts'
 export type NewPerson = { readonly name: string | null; readonly passwordHash: string }
 /** Why nothing was changed. */
 export type NotJoined = Exclude<keyof Words['joining']['failed'], 'title'>
-/** `person`: null for who has an account that somebody can open. Gives all that the invitation gives, or nothing. */
+/** Grants everything that the invitation gives, or nothing. `person`: null for a person who has an account already. */
 export type AcceptInvitation = (
   token: string,
   by: { readonly user: string; readonly person: NewPerson | null },
@@ -80,7 +80,7 @@ async function act(
   return outcome === 'joined' ? joined(parts, visit, { found, user }) : notJoined(visit.frame, outcome)
 }
 
-/** The mail proved the address: nobody else has the link. */
+/** Creates the account. The mail proved the address: nobody else has the link. */
 async function joinAsNew(
   deps: JoiningDeps,
   parts: AccountParts,
@@ -145,7 +145,7 @@ async function find(
   ])
   if (gift === null) return null
   const inviter = gift.inviter ?? frame.words.joining.somebody
-  // An account that nobody has proven and nobody can open gets its first proof by the mail of the invitation.
+  // An account without a way to sign in, whose address is not verified, is verified by the invitation's mail.
   const [taken, newAccount] = account?.isUnopened === false ? [account.id, ''] : [null, account?.id ?? randomUUID()]
   return { token, invitation, account: taken, newAccount, ...gift, inviter }
 }

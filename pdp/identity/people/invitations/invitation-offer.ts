@@ -1,4 +1,4 @@
-/** The offer of an invitation, in words for people: the organization, the roles, and who invites. */
+/** An invitation in words for people: the organization, the roles, and the sender. */
 import type { Store } from '../../../engine/store/contract.ts'
 import type { Directory, Sql } from '../../../engine/store/directory.ts'
 import { readDeclared } from '../../../engine/writes/role-definitions.ts'
@@ -7,16 +7,16 @@ import type { Invitation } from './invitations.ts'
 export type Gift = {
   readonly organizationName: string
   readonly roles: readonly string[]
-  /** Null: nobody who is still there. */
+  /** The sender's name; null: the sender no longer exists. */
   readonly inviter: string | null
 }
 export type PendingInvitation = Omit<Gift, 'inviter'> & {
   readonly token: string
   readonly invitation: Invitation
   readonly inviter: string
-  /** The account that has the address; null: no account has it yet, or nobody has opened it. */
+  /** The account with the address that the person can sign in to; null: there is none. */
   readonly account: string | null
-  /** The account of who joins as new: one that a directory or the operator made for the address, or a new one. */
+  /** The account for a person without one: an account that a directory or the operator made for the address, or a new one. */
   readonly newAccount: string
 }
 type Deps = {
@@ -25,7 +25,7 @@ type Deps = {
   readonly directory: Pick<Directory, 'user' | 'client'>
 }
 
-/** Null when the organization is gone. */
+/** The offer; null when the organization was deleted. */
 export async function giftOf(deps: Deps, { organization, roles, by }: Invitation): Promise<Gift | null> {
   const [[place], declared, inviter] = await Promise.all([
     deps.sql.query<{ name: string }>('select name from organization where organization_id = $1', [organization]),

@@ -1,4 +1,4 @@
-/** The pages of an invitation for each of those who may open its link. */
+/** The pages of an invitation, for each kind of person who may open its link. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'

@@ -1,4 +1,4 @@
-/** Invitations of an organization to an address: a mail with a link that works once, within seven days. */
+/** Invitations into an organization: a mail to an address, with a link that works once, within seven days. */
 import { randomUUID } from 'node:crypto'
 import type { HeldRole } from '../../../engine/store/contract.ts'
 import type { Queries } from '../../../engine/store/directory.ts'
@@ -20,7 +20,7 @@ export type Invitation = {
   readonly email: string
   readonly role: Tier
   readonly roles: readonly HeldRole[]
-  /** As the journal names who invited. */
+  /** The sender, in the form that the journal uses. */
   readonly by: string
   /** ISO 8601. */
   readonly expiresAt: string
@@ -30,24 +30,24 @@ export type Invited = Pick<Invitation, 'organization' | 'email' | 'role' | 'role
   /** The language of the mail; by default English. */
   readonly language: string
 }
-/** Writes belong into a transaction that holds the lock of the organization. */
+/** Call the methods that write in a transaction that holds the lock of the organization. */
 export type Invitations = {
   /**
-   * The link of an invitation that the address has already is void afterwards. `deliver` sends the mail: call it when the
-   * transaction is done. Throws PdpError `conflict` when this server sends no mail, `overloaded` when there were too many,
-   * `request_invalid` for an address that mail cannot go to.
+   * Makes an invitation; the link of an earlier one to the same address becomes invalid. `deliver` sends the mail: call it after
+   * the transaction. Throws PdpError `conflict` when this server sends no mail, `overloaded` after too many mails,
+   * `request_invalid` for an address that mail cannot reach.
    */
   invite(invited: Invited, context: WriteContext): Promise<Invitation & { deliver(): void }>
-  /** In the order of ids, after `after` (exclusive). */
+  /** Invitations after `after` (exclusive), ordered by id. */
   list(
     organization: string,
     page: { readonly after: string | null; readonly countMax: number },
   ): Promise<readonly Invitation[]>
-  /** False when nothing was withdrawn. */
+  /** Withdraws an invitation; false when there was none. */
   withdraw(organization: string, id: string, context: WriteContext): Promise<boolean>
-  /** Reads without using; null when the link is no longer good. */
+  /** Reads an invitation without using it; null when the link is not valid any more. */
   find(token: string): Promise<Invitation | null>
-  /** Uses it up. Of several that try at the same time, one gets it. */
+  /** Uses the invitation up. Of several requests at the same time, one gets it. */
   take(
     token: string,
     by: { readonly change: 'accepted' | 'declined'; readonly user: string | null },
@@ -55,11 +55,11 @@ export type Invitations = {
 }
 
 const WINDOW_MS = 3_600_000
-/** Mails in an hour: of one organization; to one address, of one organization; to one mailbox, of all. */
+/** Mails in an hour: of one organization; of one organization to one address; of all organizations to one mailbox. */
 const ORGANIZATION_MAILS_MAX = 200
 const ADDRESS_MAILS_MAX = 3
 const MAILBOX_MAILS_MAX = 10
-/** Open invitations of one organization. */
+/** How many open invitations one organization may have. */
 const OPEN_MAX = 1_000
 const COLUMNS = `invitation_id as id, organization_id as organization, email, role, coalesce(roles, '[]') as roles, invited_by as by,
   to_char(expires_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "expiresAt"`
@@ -158,7 +158,7 @@ async function requireFewMails(attempts: SharedAttempts, organization: string, e
   for (const [key, max] of [
     [`invitations of ${organization}`, ORGANIZATION_MAILS_MAX],
     [`invitations to ${email.toLowerCase()} of ${organization}`, ADDRESS_MAILS_MAX],
-    // Counted whatever the spelling, so that nobody's mailbox is filled by way of many.
+    // Counted by mailbox, so that different spellings of an address cannot fill it.
     [`invitations to mailbox ${mailboxOf(email)}`, MAILBOX_MAILS_MAX],
   ] as const)
     if (!(await attempts.take(key, max)))
@@ -172,7 +172,7 @@ function textsIn(language: string) {
 }
 
 const NAME_CHARACTERS_MAX = 64
-/** Somebody wrote the name, so a mail program must find no link in it. */
+/** A user chose the name, so mail programs must find no link in it. */
 const plainName = (name: string): string =>
   name
     .replaceAll(/[^\p{L}\p{M}\p{N} &'’,()+-]+/gu, ' ')

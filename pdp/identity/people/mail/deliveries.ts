@@ -1,4 +1,4 @@
-/** Work that goes on after an answer, such as sending mail: an answer neither waits for it nor shows that there is any. */
+/** Work that continues after an answer, such as sending mail: the answer neither waits for it nor shows that there is any. */
 import type { Log } from '../../../shared/process/log.ts'
 
 const RUNNING_MAX = 4
@@ -6,15 +6,15 @@ const WAITING_MAX = 500
 const CLOSE_MS = 10_000
 
 export type Deliveries = {
-  /** Never throws. When too much waits, the newest is dropped, which the log says. */
+  /** Never throws. When too much work waits, the newest is dropped and the log says so. */
   later(work: () => Promise<void>): void
-  /** Resolves when nothing is left. */
+  /** Resolves when no work is left. */
   idle(): Promise<void>
-  /** Takes nothing more, and gives what is under way a little time. */
+  /** Takes no new work, and gives running work a short time to end. */
   close(): Promise<void>
 }
 
-/** Per process: what it had not sent is lost with it, and the person asks again. */
+/** Work is kept in this process only: if it ends, unsent mails are lost, and the person asks again. */
 export function createDeliveries({ log }: { readonly log: Log }): Deliveries {
   const waiting: (() => Promise<void>)[] = []
   const watchers = new Set<() => void>()

@@ -7,24 +7,24 @@ import { fillText } from '../../../shared/pages/words.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { Words } from '../../html/words/words.ts'
 
-/** `text`: plain text in lines of at most 76 characters, but for links. */
+/** `text`: plain text in lines of at most 76 characters; links may be longer. */
 export type Mail = { readonly to: string; readonly subject: string; readonly text: string }
 export type Mailer = {
-  /** Rejects when no server took it. */
+  /** Rejects when no server accepted the mail. */
   send(mail: Mail): Promise<void>
 }
 
-// French has spaces before marks, which stay with their word.
+// French has a space before some punctuation marks: no line may begin with such a mark.
 const LINE = /(.{1,76})(?: (?![:?!;])|$)/g
 const CONNECT_MS = 5_000
 const SILENCE_MS = 10_000
 /** The head of a mail in a file. */
 const UTF8 = ['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit']
-// One mailbox, and nothing that a mail program could read as several, or as a command.
+// Exactly one mailbox, without characters that a mail program could read as several addresses or as a command.
 const ADDRESS = /^[^\s@,;:<>()[\]"\\\p{Cc}]{1,64}@[^\s@,;:<>()[\]"\\\p{Cc}]{1,190}$/u
 export const isMailAddress = (text: string): boolean => ADDRESS.test(text)
 
-/** The mailbox as mail providers see it: they ignore the case, what follows a plus sign, and many of them the dots. */
+/** The mailbox as mail providers identify it: they ignore case and all after a plus sign, and many ignore dots. */
 export function mailboxOf(address: string): string {
   const at = address.lastIndexOf('@')
   const [local = ''] = address.slice(0, at).normalize('NFKC').toLowerCase().split('+')
@@ -32,7 +32,7 @@ export function mailboxOf(address: string): string {
   return `${local.replaceAll('.', '')}@${domainToASCII(host) || host.toLowerCase()}`
 }
 
-/** A mail around a link, whose host it names. `more`: what else is filled in. */
+/** A mail with a link; the text names the link's host. `more`: other values for the text. */
 export function linkMail(
   texts: Words['account']['mails']['reset'],
   link: string,
@@ -46,7 +46,7 @@ export function linkMail(
   }
 }
 
-/** Each with its end. A word that is too long stays whole. */
+/** Lines, each with its line break. A word that is too long stays whole. */
 const inLines = (text: string): string => text.replaceAll(LINE, '$1\n')
 
 /** `url`: `smtp://` or `smtps://`, with user and password if need be. `from`: an address, or `Name <address>`. */
@@ -77,14 +77,14 @@ export function smtpMailer({ url, from }: { readonly url: string; readonly from:
         to: { name: '', address: to },
         subject,
         text,
-        // RFC 3834: no program answers it.
+        // RFC 3834: tells programs not to answer the mail.
         headers: { 'Auto-Submitted': 'auto-generated' },
       })
     },
   }
 }
 
-/** For trying things out: nothing leaves the machine, and the log says which file to open. */
+/** For trying out: no mail leaves the machine, and the log names the file of each mail. */
 export function folderMailer({ folder, log }: { readonly folder: string; readonly log: Log }): Mailer {
   return {
     async send({ to, subject, text }) {

@@ -1,4 +1,4 @@
-/** Tokens in mails: stored as digests, good for one use, and gone after a while. */
+/** Tokens of mailed links: stored as digests, each for one use within a limited time. */
 import { hash, randomBytes } from 'node:crypto'
 import type { Queries } from '../../../engine/store/directory.ts'
 
@@ -12,17 +12,17 @@ export type MailedToken = {
   readonly browser: string | null
 }
 export type MailedTokens = {
-  /** The token, of which only the digest is stored. */
+  /** Makes a token; only its digest is stored. */
   create(sql: Queries, kind: Exclude<MailedKind, 'invitation'>, token: MailedToken): Promise<string>
-  /** Reads without using. Null: no token of this kind, or no longer. */
+  /** Reads a token without using it. Null: there is no such token, or it has expired. */
   find(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
-  /** From now on it is for another browser. False when it is no longer good, or no longer for `from`. */
+  /** Binds the token to another browser. False when it has expired, or is not bound to `from`. */
   moveTo(sql: Queries, token: string, browsers: { readonly from: string; readonly to: string }): Promise<boolean>
-  /** Uses it up. Of several that try at the same time, one gets it. */
+  /** Uses the token up. Of several requests at the same time, one gets it. */
   take(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
 }
 
-/** Seconds for which each is good. */
+/** How many seconds each kind of token is valid. */
 export const KEPT_SECONDS: { readonly [kind in MailedKind]: number } = {
   reset: 1_800,
   verification: 1_800,
@@ -67,5 +67,5 @@ export function createMailedTokens({ clock }: { readonly clock: () => number }):
 }
 
 export const newToken = (): string => randomBytes(32).toString('base64url')
-/** 256 random bits need no salt. */
+/** The digest of a secret. With 256 random bits it needs no salt. */
 export const digestOf = (secret: string): string => hash('sha256', secret, 'base64url')

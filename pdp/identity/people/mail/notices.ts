@@ -9,12 +9,12 @@ import { PATHS, urlOf } from '../../oauth/paths.ts'
 import type { Deliveries } from './deliveries.ts'
 import { isMailAddress, linkMail, type Mailer } from './mail.ts'
 
-/** To one person, in an hour. */
+/** How many such mails one person gets in an hour. */
 const NOTICES_MAX = 20
 
 export type Notice = Exclude<keyof Words['factors']['mails'], 'subject' | 'open' | 'otherwise'>
 export type Notices = {
-  /** After the answer, in the language of its page. `left`: recovery codes. */
+  /** Sends the mail after the answer, in the language of the page. `left`: how many recovery codes are left. */
   send(user: string, notice: Notice, about: { readonly words: Words; readonly left?: number }): void
 }
 

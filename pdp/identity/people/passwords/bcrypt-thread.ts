@@ -1,4 +1,4 @@
-/** The thread of one check of bcrypt (imported-hash.ts): up to a second of computing, while everything else goes on. */
+/** Runs one check of bcrypt (imported-hash.ts) in a thread, because it computes for up to a second. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { compareSync } from 'bcryptjs'
 

@@ -1,26 +1,26 @@
-/** Password hashes that other systems made: bounded when they are imported, checked until the person's first sign-in here. */
+/** Password hashes of other systems: their cost is bounded at the import, and they are checked until the person's first sign-in here. */
 import { argon2, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 
-/** The most memory that one check may take, of any maker. Two run at once for sign-ins, and two for changes of passwords. */
+/** The most memory of one check, of any algorithm. Two checks run at once for sign-ins, and two for changes of passwords. */
 const MEMORY_BYTES_MAX = 128 * 1024 * 1024
 const BCRYPT_COST = { min: 4, max: 14 }
 const ARGON2_PASSES_MAX = 10
-/** KiB of memory times passes: a second or so. */
+/** The most KiB of memory times passes: about a second. */
 const ARGON2_WORK_MAX = 1_048_576
 const PARALLELISM_MAX = 16
 const PBKDF2_ROUNDS_MAX = 2_000_000
 const DIGEST_BYTES: { readonly [digest: string]: number } = { sha1: 20, sha256: 32, sha512: 64 }
-/** With r = 2, that is the most memory; r = 1 goes no further than 15. */
+/** With r = 2, this takes the most memory; RFC 7914 allows r = 1 only up to 15. */
 const SCRYPT_LN_MAX = 19
 const SCRYPT_R_MAX = 16
 const SCRYPT_WORK_MAX = 2 ** 22
 const HASH_BYTES = { min: 16, max: 64 }
 const SALT_BYTES = { min: 4, max: 64 }
-/** bcrypt knows no more of a password, and none that holds a zero byte. */
+/** bcrypt uses only this much of a password, and stops at a zero byte. */
 const BCRYPT_PASSWORD_BYTES_MAX = 72
 
-/** Beside this file, as source or as what was built from it. */
+/** The thread's file beside this one, as source or built. */
 const BCRYPT_THREAD = new URL(
   `./bcrypt-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`,
   import.meta.url,
@@ -52,7 +52,7 @@ const PASSLIB = /^\$pbkdf2(?:-(sha256|sha512))?\$(\d{1,8})\$([A-Za-z0-9./]{1,128
 const DJANGO = /^pbkdf2_(sha1|sha256)\$(\d{1,8})\$([^$\s]{1,64})\$([A-Za-z0-9+/=]{1,88})$/
 const DJANGO_PREFIX = /^(?:bcrypt\$|argon2(?=\$?argon2))/
 
-/** The hash in the one spelling that is stored, or what is wrong with it. */
+/** The hash in the one spelling that is stored, or the issue with it. */
 export function readImportedHash(text: string): { readonly hash: string } | { readonly issue: string } {
   const hash = canonical(text)
   const parsed = parse(hash)
@@ -64,25 +64,25 @@ export function readImportedHash(text: string): { readonly hash: string } | { re
   return issue === null ? { hash } : { issue }
 }
 
-/** Null: not the hash of another system, or beyond the bounds. Rejects when the check itself fails. */
+/** Null: it is not the hash of another system, or its cost is beyond the bounds. Rejects when the check itself fails. */
 export async function verifyImported(secret: string, stored: string): Promise<boolean | null> {
   const parsed = parse(stored)
   if (parsed === null || parsed.kind === 'scrypt' || boundIssue(parsed) !== null) return null
   if (parsed.kind === 'bcrypt') {
-    // The maker of the hash ended the password at a zero byte, if it took it at all.
+    // The other system ended the password at a zero byte, if it accepted one at all.
     return secret.includes('\0') ? false : verifyBcrypt(secret, stored)
   }
   const found = parsed.kind === 'pbkdf2' ? await derivePbkdf2(secret, parsed) : await deriveArgon2(secret, parsed)
   return timingSafeEqual(found, parsed.hash)
 }
 
-/** The one reading of scrypt, ours as well: what an import takes can be verified. Null: no such hash, or beyond the bounds. */
+/** Parses scrypt for imports and for our own hashes: all that an import accepts can be verified. Null: no such hash, or too expensive. */
 export function readScrypt(stored: string): Scrypt | null {
   const parsed = parse(stored)
   return parsed?.kind === 'scrypt' && boundIssue(parsed) === null ? parsed : null
 }
 
-/** Each check has a thread of its own: the caller bounds how many there are at once. */
+/** Each check has its own thread; the caller limits how many run at once. */
 function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
   return new Promise((done, fail) => {
     const worker = new Worker(BCRYPT_THREAD, { execArgv: [], workerData: { secret, stored } })
@@ -91,7 +91,7 @@ function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
       answer = matches === true
     })
     worker.once('error', fail)
-    // Not before: the caller's place is that of a thread.
+    // Resolves only when the thread has ended, because the caller counts threads.
     worker.once('exit', () => {
       if (answer === null) fail(new Error('the thread ended without an answer'))
       else done(answer)
@@ -99,25 +99,25 @@ function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
   })
 }
 
-/** False: a hash of ours made from this secret could refuse what the imported one takes. */
+/** False if bcrypt ignored the end of the secret: then a hash of ours could refuse what the imported one accepts. */
 export const isWholeSecret = (secret: string, stored: string): boolean =>
   !BCRYPT.test(stored) || Buffer.byteLength(secret) <= BCRYPT_PASSWORD_BYTES_MAX
 
-/** Everything about a stored hash that says how long its check takes. */
+/** All parts of a hash that decide how long its check takes. */
 export function costOf(stored: string): string {
   if (BCRYPT.test(stored)) return stored.slice(0, 7)
   const at = stored.lastIndexOf('$')
   return `${stored.slice(0, stored.lastIndexOf('$', at - 1))} ${stored.length - at - 1}`
 }
 
-/** A hash of that cost that no secret matches. */
+/** A hash of that cost which no secret matches. */
 export function hashOfCost(cost: string): string {
   if (cost.startsWith('$2')) return `${cost}${'.'.repeat(22)}${randomText(31)}`
   const [parameters = '', length = '43'] = cost.split(' ')
   return `${parameters}$${randomText(22)}$${randomText(Number(length))}`
 }
 
-/** Without zeros before a number. No base64 that is taken has the sign of equality. */
+/** Removes zeros before numbers. The base64 of these hashes has no "=" inside. */
 const canonical = (given: string): string => spelledAsPhc(given).replaceAll(/(?<==)0+(?=\d)/g, '')
 
 function spelledAsPhc(given: string): string {

@@ -1,4 +1,4 @@
-/** A new password: stored with what follows from it, in one transaction. */
+/** Stores a new password and ends the person's sessions, in one transaction. */
 
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Queries, Sql, Transaction } from '../../../engine/store/directory.ts'
@@ -13,8 +13,8 @@ import type { MailedTokens } from '../mail/mailed-tokens.ts'
 
 export type Passwords = {
   /**
-   * By a token of a mail, which proves the address too, unless `opensToOthers` says that it must not. Null when the token is no
-   * longer good; otherwise the id of its user.
+   * Sets the password of a mailed token's user, whose address it also verifies, unless `opensToOthers` forbids that. Returns the id
+   * of the user; null when the token is not valid any more.
    */
   reset(token: string, passwordHash: string): Promise<string | null>
   /** False when the stored password is no longer `formerHash`, or the person was signed out meanwhile. */
@@ -25,8 +25,8 @@ export type Passwords = {
 }
 
 /**
- * An address that nobody has proven may be another person's than the account, who would get in by a mail, and share the
- * account from then on with who has prepared it by a passkey or another service.
+ * An address that is not verified may belong to another person than the account. If a mail let that person in, both would share the
+ * account, because its maker could have prepared a passkey or the sign-in of another service.
  */
 const OTHERS = `not email_verified and (exists (select 1 from passkey p where p.user_id = user_account.user_id)
   or exists (select 1 from foreign_identity f where f.user_id = user_account.user_id))`
@@ -41,7 +41,7 @@ export function createPasswords(deps: {
 }): Passwords {
   const { sql, tokens, appendEvents, revocations } = deps
 
-  /** All sessions and tokens end, those of a thief who knew the former password too. */
+  /** Ends all sessions and tokens, also those of a thief who knew the former password. */
   async function stored(tx: Transaction, user: string, context: WriteContext): Promise<void> {
     await revocations.endUser(tx, user, context)
     const event = credentialChanged({ user, credential: 'password', changed: 'update', actor: context.actor })
@@ -51,7 +51,7 @@ export function createPasswords(deps: {
   return {
     reset: (token, passwordHash) =>
       whenDone(sql, async (tx) => {
-        // First, as everywhere: who writes about a person waits here, and nobody in the other order.
+        // The lock comes first, as in all writes about a person: other writers wait here, and no two wait for each other.
         const user = (await tokens.find(tx, 'reset', token))?.user ?? null
         if (user === null) return null
         await lockPerson(tx, user)
@@ -59,7 +59,7 @@ export function createPasswords(deps: {
         if (used?.user !== user) return null
         const context = contextOf(user)
         await appendArrivals(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
-        // The address that the mail went to: another one since then is not proven by it.
+        // Only the address that got the mail is verified, not one that was set later.
         const changed = await tx.query(
           `update user_account set password_hash = $3, email_verified = true
            where user_id = $1 and lower(email) = lower($2) and password_hash is not null and not (${OTHERS}) returning 1`,
@@ -90,7 +90,7 @@ export function createPasswords(deps: {
 
 export const contextOf = (user: string): WriteContext => ({ actor: `user:${user}`, requestId: '' })
 
-/** Undoes everything, the log entry included, when `work` returns null. */
+/** Runs `work` in a transaction. If `work` returns null, everything is undone, its log entry too. */
 export async function whenDone<T>(sql: Sql, work: (tx: Transaction) => Promise<T | null>): Promise<T | null> {
   const nothing = new Error('nothing was done')
   try {

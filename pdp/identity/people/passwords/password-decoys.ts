@@ -1,4 +1,4 @@
-/** Hashes to check for an unknown account, so that the answer takes as long as for a known one. */
+/** Hashes to check for unknown accounts, so that an answer takes as long as for a known one. */
 import { createHmac } from 'node:crypto'
 import type { Queries } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
@@ -9,12 +9,12 @@ const KEPT_MS = 60_000
 const COUNTED_MAX = 20_000
 const DRAW = 2 ** 48
 
-/** `account`: an address that nobody has, folded, or the id of a person without a password. */
+/** `account`: an address that nobody has, as it is compared, or the id of a person without a password. */
 export type PasswordDecoys = { of(account: string): Promise<string> }
 
 const OWN = '$scrypt$ln=15,r=8,p=3'
-// The first part reads the index of hashes that are not ours, and where there are none nothing else is read. Either part
-// reads no more than $1 hashes: of more, the statistics of the database say how many there are, and these stand for them.
+// The first part reads the index of hashes that are not ours; if there are none, nothing else is read. Each part reads at most $1
+// hashes: if there are more, the database's statistics say how many, and these are a sample of them.
 const FORMS = `
   with imported as materialized (
     select password_hash as hash from user_account where password_hash not like '${OWN}$%' order by user_id limit $1
@@ -41,8 +41,8 @@ const FORMS = `
   order by 1`
 
 /**
- * People whose hashes came from another system take another time. So an unknown address costs what one of the stored hashes
- * costs: always the same for one address, and each cost as often as people have it. `own`: a hash as they are made now.
+ * Hashes of other systems take another time to check. So an unknown address costs as much as some stored hash: always the same for
+ * one address, and each cost as often as among people. `own`: a hash as new ones are made.
  */
 export function createPasswordDecoys(deps: {
   readonly sql: Queries
@@ -50,10 +50,10 @@ export function createPasswordDecoys(deps: {
   readonly masterKeys: MasterKeys
   readonly clock: () => number
   readonly log: Log
-  /** Hashes of ours, and of others, that are read to learn the costs. */
+  /** How many hashes of ours, and how many of others, are read to learn the costs. */
   readonly countedMax?: number
 }): PasswordDecoys {
-  /** Null: never read. */
+  /** The costs; null: not read yet. */
   let costs: readonly Cost[] | null = null
   let readAtMs = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | null = null
@@ -62,14 +62,14 @@ export function createPasswordDecoys(deps: {
     try {
       costs = await deps.sql.query<Cost>(FORMS, [deps.countedMax ?? COUNTED_MAX])
     } catch (err) {
-      // The costs that were read before stay. The sign-in itself finds out whether the database answers.
+      // The costs that were read before stay. If the database is down, the sign-in itself finds out.
       deps.log.warn({ event: 'password_costs_unread', err })
     }
     readAtMs = deps.clock()
     reading = null
   }
 
-  /** Only who comes before the first reading waits for it; later ones get what is known while it is read again. */
+  /** Only callers before the first reading wait for it; later ones get the former costs while they are read again. */
   async function known(): Promise<readonly Cost[]> {
     if (costs === null || deps.clock() - readAtMs >= KEPT_MS) reading ??= read()
     if (costs === null) await reading
@@ -86,7 +86,7 @@ export function createPasswordDecoys(deps: {
 
 type Cost = { readonly cost: string; readonly count: number }
 
-/** From 0 to 1, and nobody without the master key can say which. */
+/** A number from 0 to 1 for the account; only the master key tells which. */
 function shareOf(masterKeys: MasterKeys, account: string): number {
   const [key] = masterKeys.derive('password-decoys')
   return createHmac('sha256', key).update(account).digest().readUIntBE(0, 6) / DRAW

@@ -3,13 +3,13 @@ import { open } from 'node:fs/promises'
 import type { KnownPasswords } from './password-rules.ts'
 
 const DIGEST_CHARACTERS = 40
-/** `digest:count` and the end of the line; longer ones are not of this form. */
+/** The longest line of the form `digest:count`, with its end. */
 const LINE_BYTES_MAX = 64
 const LINE = /^([0-9A-Fa-f]{40})(?::\d{1,20})?\r?$/
-/** A window of lines that is read at once in the end. */
+/** The size of the last range, which is read at once. */
 const WINDOW_BYTES = 4_096
 
-/** Throws Error when the file cannot be read, or does not begin with such a line. */
+/** Throws Error when the file cannot be read, or its first line is not of this form. */
 export async function openPasswordFile(path: string): Promise<KnownPasswords> {
   await withFile(path, async (read) => {
     const first = (await read(0, LINE_BYTES_MAX)).split('\n', 1)[0] ?? ''
@@ -20,7 +20,7 @@ export async function openPasswordFile(path: string): Promise<KnownPasswords> {
 
 type Read = (from: number, bytesMax: number) => Promise<string>
 
-/** Opened each time: a file that an operator replaces is read whole, old or new. */
+/** Opens the file for each search, so that a search reads one file even if the operator replaces it. */
 async function withFile<T>(path: string, work: (read: Read, bytes: number) => Promise<T>): Promise<T> {
   const file = await open(path, 'r')
   try {

@@ -8,7 +8,7 @@ import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { readScrypt, verifyImported } from './imported-hash.ts'
 
 type ScryptCost = { readonly ln: number; readonly r: number; readonly p: number }
-// 32 MiB and three passes: OWASP's equivalent of N = 2^17, r = 8, p = 1 for servers that cannot spend 128 MiB a sign-in.
+// 32 MiB and three passes: OWASP's equivalent of N = 2^17, r = 8, p = 1 for servers that cannot use 128 MiB for a sign-in.
 const COST: ScryptCost = { ln: 15, r: 8, p: 3 }
 const SALT_BYTES = 16
 const HASH_BYTES = 32
@@ -20,7 +20,7 @@ const SHA256 = /^\$sha256\$([A-Za-z0-9+/]{16,64})\$([A-Za-z0-9+/]{43})$/
 /** A new client secret: 256 random bits in base64url. */
 export const generateSecret = (): string => randomBytes(SECRET_BYTES).toString('base64url')
 
-/** Hashes a secret that a person chose: a password, or a client secret from outside. Throws TypeError if empty or too long. */
+/** Hashes a secret that was chosen: a password, or a client secret that we did not generate. Throws TypeError if empty or too long. */
 export async function hashSecret(secret: string): Promise<string> {
   assertSecret(secret)
   const salt = randomBytes(SALT_BYTES)

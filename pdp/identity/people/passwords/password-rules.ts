@@ -1,14 +1,14 @@
-/** Which passwords people may choose: long enough, and not one that everybody tries first (NIST SP 800-63B section 3.1.1.2). */
+/** Decides which passwords people may choose: long enough, and not commonly used (NIST SP 800-63B section 3.1.1.2). */
 import { hash } from 'node:crypto'
 
 const CHARACTERS_MIN = 8
 const CHARACTERS_MAX = 256
 
 export type PasswordProblem = 'short' | 'long' | 'breached' | 'different'
-/** Whether a password is in a list of those that are known. Throws Error when the list cannot be read. */
+/** Whether a list of known passwords has this one. Throws Error when the list cannot be read. */
 export type KnownPasswords = { has(sha1: string): Promise<boolean> }
 export type PasswordRules = {
-  /** Null: it may be chosen. `repeated`: what was typed once more. */
+  /** The reason to refuse a password; null: it may be chosen. `repeated`: the text of the second field. */
   problem(chosen: {
     readonly password: string
     readonly repeated: string
@@ -16,7 +16,7 @@ export type PasswordRules = {
   }): Promise<PasswordProblem | null>
 }
 
-/** `list`: besides the built-in one. */
+/** `list`: passwords to refuse besides the built-in ones. */
 export function createPasswordRules({ list }: { readonly list: KnownPasswords | null }): PasswordRules {
   return {
     async problem({ password, repeated, email }) {
@@ -25,7 +25,7 @@ export function createPasswordRules({ list }: { readonly list: KnownPasswords | 
       if (password !== repeated) return 'different'
       const folded = password.toLowerCase()
       if (COMMON_PASSWORDS.has(folded) || folded === email?.toLowerCase()) return 'breached'
-      // Lists hold passwords as they were typed, which is mostly composed.
+      // Lists hold passwords as they were typed, which is mostly in composed form (NFC).
       const typed = new Set([password, password.normalize('NFC')])
       for (const text of typed) if (await list?.has(sha1Of(text))) return 'breached'
       return null
@@ -33,10 +33,10 @@ export function createPasswordRules({ list }: { readonly list: KnownPasswords | 
   }
 }
 
-/** The form of the lists. It protects nothing here. */
+/** The digest that the lists use. SHA-1 protects nothing here. */
 const sha1Of = (text: string): string => hash('sha1', text, 'hex').toUpperCase()
 
-/** In small letters. */
+/** Common passwords, in lower case. */
 const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
   `
     password password1 password12 password123 password1234 password! passw0rd p@ssw0rd p@ssword pa$$word pa$$w0rd

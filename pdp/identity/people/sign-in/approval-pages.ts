@@ -7,7 +7,7 @@ import { type Page, page, strong } from '../../html/page.ts'
 import type { Words } from '../../html/words/words.ts'
 
 export type PendingRequest = {
-  /** Names the request in the form; no credential. */
+  /** Identifies the request in the form; it is no credential. */
   readonly name: string
   readonly clientName: string
   readonly bindingMessage: string | null

@@ -1,4 +1,4 @@
-/** Signing in on our own page for requests, where oidc-provider does not manage the session. */
+/** Signing in on our own page for the requests of CIBA clients, where oidc-provider does not manage the session. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider, Session } from 'oidc-provider'
 import type { Frame } from '../../html/frame.ts'
@@ -12,7 +12,7 @@ import { isSecond, type PasskeySteps, type Turn } from './passkey-steps.ts'
 import type { RecoveryUsed, SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
 
-/** Why the person is asked, when a request asks for more than the present sign-in. */
+/** The step that the person must do when a request asks for more than the present sign-in. */
 export type MissingStep = 'session' | 'fresh' | 'code'
 export type ApprovalVisit = {
   readonly req: IncomingMessage
@@ -47,7 +47,7 @@ export function askToSignIn(
   return { outcome: outcomeOf(problem), page: loginPage(frame, { purpose: PURPOSES[missing], email, problem }) }
 }
 
-/** `hidden`: the sealed password step, or the signature of the session that the second factor is added to. */
+/** `hidden`: the sealed password step, or the signature of the session to which the second factor is added. */
 export function askForSecond(
   deps: ApprovalSignInDeps,
   visit: ApprovalVisit,
@@ -66,7 +66,7 @@ function turnOf(
   return { req, res, frame, waiting, hidden, source, purpose: PURPOSES[missing], at: PAGE, client: PAGE }
 }
 
-/** `waiting` as for the code. */
+/** `waiting`: as for takeCode. */
 export async function takePasskey(
   deps: ApprovalSignInDeps,
   visit: ApprovalVisit,
@@ -101,7 +101,7 @@ export async function takePassword(
   return { session: await startSession(deps, visit, outcome) }
 }
 
-/** `waiting`: whose session lacks nothing but the code; null for who has just given the password. */
+/** `waiting`: the person whose session lacks only the code; null for a person who has just given the password. */
 export async function takeCode(
   deps: ApprovalSignInDeps,
   visit: ApprovalVisit,
@@ -122,7 +122,7 @@ export async function takeCode(
   return askForSecond(deps, visit, { waiting: whose, hidden: hiddenOf(form, waiting), problem: outcome.problem })
 }
 
-/** As oidc-provider does it: the identifier changes with every sign-in, and another person's session ends first. */
+/** Does as oidc-provider: the identifier changes at every sign-in, and another person's session ends first. */
 export async function startSession(
   deps: Pick<ApprovalSignInDeps, 'provider' | 'devices'>,
   visit: ApprovalVisit,

@@ -50,7 +50,7 @@ export type ApprovalDeps = ApprovalSignInDeps & {
   /** Signs the forms. */
   readonly masterKeys: MasterKeys
 }
-/** A request names the person and the client from its beginning. */
+/** A request, whose person and client are always known. */
 type BackchannelRequest = BackchannelAuthenticationRequest & { readonly accountId: string; readonly clientId: string }
 type Done = Parameters<typeof approvalPage>[1]['done']
 
@@ -81,13 +81,13 @@ const SECOND_STEPS: ReadonlyMap<string, typeof takeCode> = new Map([
   ...['app', 'passkey', 'passkey_answer'].map((action) => [action, takePasskey] as const),
 ])
 
-/** The page to show, or what waits for who is signed in now. */
+/** Shows the page of a step, or the requests that wait for the person who is signed in now. */
 async function show(deps: ApprovalDeps, visit: ApprovalVisit, step: Step): Promise<void> {
   if ('session' in step) return list(deps, { ...visit, session: step.session }, null)
   return send(visit.res, step.outcome, step.page)
 }
 
-/** Null when nobody is, or the sign-in is over. */
+/** The person; null when nobody is signed in, or the sign-in has ended. */
 async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise<Waiting | null> {
   const { accountId } = session
   const ts = session.authTime()
@@ -157,7 +157,7 @@ async function decide(deps: ApprovalDeps, visit: ApprovalVisit, form: URLSearchP
   return list(deps, visit, 'approved')
 }
 
-/** oidc-provider turns max_age=0 into prompt=login: a sign-in after the request. */
+/** True if the request demands a newer sign-in. oidc-provider turns max_age=0 into prompt=login: a sign-in after the request. */
 function isTooOld(session: Session, request: BackchannelRequest): boolean {
   const { max_age: maxAge, prompt } = paramsOf(request)
   if (maxAge !== undefined && session.past(maxAge)) return true
@@ -182,7 +182,7 @@ async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly 
 const isOfPerson = (request: BackchannelAuthenticationRequest | undefined): request is BackchannelRequest =>
   request?.accountId !== undefined && request.clientId !== undefined
 
-/** Null for a tenant's client whose tenant the person has left: its words are not for them. */
+/** Null for a tenant's client if the person has left the tenant: its message is then not shown. */
 async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest | null> {
   const client = await deps.provider().Client.find(request.clientId)
   if (client === undefined) return null
@@ -198,7 +198,7 @@ async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): 
   }
 }
 
-/** Null when the person may not answer for the organization that was asked for. */
+/** Null when the person may not answer for the requested organization. */
 async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
   const client = await deps.provider().Client.find(request.clientId)
   if (client === undefined) return null
@@ -207,7 +207,7 @@ async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
   return choice.kind === 'refused' ? null : choice
 }
 
-/** The id of the request is half of what redeems it, so pages name it by its digest. */
+/** A name for the request. Pages use its digest, because the id is half of the credential that redeems the request. */
 const nameOf = (id: string): string => createHash('sha256').update(id).digest('base64url')
 
 const signatureOf = (deps: ApprovalDeps, session: Session): string =>

@@ -1,4 +1,4 @@
-/** Which organization a sign-in is bound to, whether the person must be asked, and the grant that results. */
+/** Decides which organization a sign-in is bound to and whether the person must be asked, and makes the grant. */
 import type { Client, Grant, Provider } from 'oidc-provider'
 import type { Directory } from '../../../engine/store/directory.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
@@ -19,12 +19,12 @@ export type GrantRequest = {
   readonly sessionUid: string | null
 }
 export type Consent = {
-  /** oidc-provider's loadExistingGrant: the grant to go on with, or undefined when the person must be asked. */
+  /** The setting loadExistingGrant of oidc-provider: the grant to continue with, or undefined when the person must be asked. */
   existing(ctx: Context): Promise<Grant | undefined>
   choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice>
   /**
-   * Stores a grant of everything asked for that the client may have, and returns its id; undefined for a person who is no
-   * active member of the organization any more.
+   * Stores a grant of all that the client asked for and may have, and returns its id; undefined if the person is no active member
+   * of the organization any more.
    */
   grant(provider: Provider, request: GrantRequest): Promise<string | undefined>
 }
@@ -33,11 +33,11 @@ export type ConsentDeps = {
   readonly directory: Pick<Directory, 'activeMemberships'>
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly bindings: Bindings
-  /** Stores the client, which nobody registered. */
+  /** Stores a client that nobody registered. */
   readonly register: ((client: string) => Promise<void>) | undefined
 }
 
-/** `asked`: the id that the client or the person named. `eligible`: active memberships that this client may use. */
+/** `asked`: the id that the client or the person named. `eligible`: organizations of active memberships that this client may use. */
 export function chooseOrganization(request: {
   readonly asked: string | null
   readonly eligible: readonly Organization[]
@@ -75,7 +75,7 @@ export function createConsent(deps: ConsentDeps): Consent {
     }
     if (client.portcullis_document) await deps.register?.(client.clientId)
     const grantId = await granted.save()
-    // A grant whose binding was not stored mints nothing: no token can be minted or used without it.
+    // A grant whose binding was not stored is useless: without one, no token is minted or accepted.
     const offline = identity.includes(OFFLINE_ACCESS)
     const user = accountId
     const binding = { grantId, organization, user, client: client.clientId, sessionUid, parentGrantId: null, offline }
@@ -91,12 +91,12 @@ export function createConsent(deps: ConsentDeps): Consent {
     if (consented !== undefined) return held?.grant
     const { accountId } = account
     let choice = await choose({ accountId, client, asked: params.organization ?? held?.binding.organization ?? null })
-    // The organization of the former sign-in is no longer theirs, and nobody asked for it now.
+    // The person has left the organization of the former sign-in, and the request names none.
     if (choice.kind === 'refused' && params.organization === undefined && held !== null) {
       choice = await choose({ accountId, client, asked: null })
     }
     const isAgreed = held !== null && isBoundAs(held.binding, choice) && covers(issuer, ctx, held.grant)
-    // It only says that nobody has to be asked: another authorization has tokens of it, and either may be revoked alone.
+    // The former grant only tells that nobody must be asked. A new one is made, because each can then be revoked alone.
     if (isAgreed && isInteractionDue(ctx)) return held.grant
     if (choice.kind === 'choose' || choice.kind === 'refused' || (mustAsk(ctx) && !isAgreed)) return undefined
     const organization = choice.kind === 'bound' ? choice.organization.id : null
@@ -109,8 +109,8 @@ export function createConsent(deps: ConsentDeps): Consent {
 }
 
 /**
- * A client of the environment was registered by its operators, so signing in to it is consent. A tenant's client, one that nobody
- * registered, and a native one, which anybody can imitate (RFC 8252 section 8.6), must ask.
+ * Operators registered a client of the environment, so signing in to it is consent. Three kinds of clients must ask: a tenant's,
+ * one that nobody registered, and a native one, which anybody can imitate (RFC 8252 section 8.6).
  */
 function mustAsk({ oidc }: Context): boolean {
   const { prompts, result } = oidc
@@ -127,7 +127,7 @@ function mustAsk({ oidc }: Context): boolean {
   )
 }
 
-/** This pass of the request ends at a page, and another one asks again. */
+/** True if this request ends at a page: a later request asks again. */
 function isInteractionDue({ oidc }: Context): boolean {
   const { prompts, result } = oidc
   return (
@@ -186,7 +186,7 @@ function covers(issuer: string, { oidc }: Context, grant: Grant): boolean {
   )
 }
 
-/** Undefined when the person named none, or one that was not offered. */
+/** Undefined when the person named no organization, or one that was not offered. */
 export function organizationFrom(choice: Choice, form: URLSearchParams): string | null | undefined {
   switch (choice.kind) {
     case 'bound':

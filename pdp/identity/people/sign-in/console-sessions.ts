@@ -12,14 +12,14 @@ import { urlOf } from '../../oauth/paths.ts'
 
 export const CONSOLE_CLIENT = 'portcullis-console'
 export const CONSOLE_CALLBACK = '/console/callback'
-/** A session without a visit ends after this long; the sign-in that it belongs to ends it earlier. */
+/** An unused session ends after this time, or earlier with the sign-in that it belongs to. */
 const IDLE_SECONDS = 3_600
 const NAME = 'Portcullis console'
 const CONTEXT = { actor: 'system', requestId: 'start' }
 
 export type ConsoleSession = {
   readonly user: string
-  /** The browser session at the identity service that it ends with. */
+  /** The browser session at the identity service: the console's session ends with it. */
   readonly sessionUid: string
   readonly acr: string | null
   /** Milliseconds since the epoch. */
@@ -28,29 +28,29 @@ export type ConsoleSession = {
 export type ConsoleIdentity = {
   /** Registers the client, or renews its registration. False when another client or a user has its id. */
   ensureClient(): Promise<boolean>
-  /** The value of the cookie; null unless the token is one of a person who signed in to the console. */
+  /** Begins a session and returns the value of its cookie; null unless a person signed in to the console by this token. */
   begin(accessToken: string): Promise<string | null>
-  /** Read at each call: null once the person was signed out or deleted, on whichever node. */
+  /** Read at each call: null once the person was signed out or deleted, on any node. */
   session(cookie: string): Promise<ConsoleSession | null>
   end(cookie: string): Promise<void>
   /** Browser sessions of a person at the identity service, the latest first. */
   sessionsOf(user: string): Promise<readonly BrowserSession[]>
   hasSecondFactor(user: string): Promise<boolean>
-  /** The state that an operator should look at. */
+  /** The facts that an operator should look at. */
   state(): Promise<IdentityState>
 }
 export type IdentityState = {
   /** When the key that signs was made, in milliseconds since the epoch. */
   readonly signingKeyMadeMs: number
   readonly unreachableIssuers: readonly Unreachable[]
-  /** Trusted issuers whose transmitters show no sign of life, with the latest error. */
+  /** Trusted issuers whose transmitters do not answer, with the latest error. */
   readonly silentIssuers: readonly { readonly issuer: string; readonly error: string | null }[]
 }
 
 const KIND = 'ConsoleSession'
 const BEGIN = `insert into oidc_record (kind, id, payload, expires_at)
   values ('${KIND}', $1, $2::jsonb, now() + make_interval(secs => ${IDLE_SECONDS}))`
-// It lives as long as the browser session at the identity service, which signing out and every revocation end.
+// The session lives as long as the browser session at the identity service, which signing out and every revocation end.
 const FIND = `
   update oidc_record r set expires_at = now() + make_interval(secs => ${IDLE_SECONDS})
   where kind = '${KIND}' and id = $1 and expires_at > now()
@@ -116,7 +116,7 @@ export function createConsoleIdentity(deps: {
   }
 }
 
-/** A public client with PKCE: only who began a sign-in can redeem its code, and a secret of every node would protect nothing more. */
+/** Registers a public client with PKCE: only the browser that began a sign-in can redeem its code, so a secret would add no protection. */
 async function ensureClient({
   issuer,
   directory,
@@ -149,5 +149,5 @@ async function ensureClient({
   }
 }
 
-/** Stored objects may have their members in another order. */
+/** A text to compare: stored objects may have their members in another order. */
 const textOf = (metadata: JsonObject): string => JSON.stringify(Object.entries(metadata).sort())

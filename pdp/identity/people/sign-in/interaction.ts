@@ -1,4 +1,4 @@
-/** Signing in and consenting: what oidc-provider leaves to us, one page each, bound to the cookie of its own path. */
+/** Signing in and consenting: pages that oidc-provider leaves to us. A cookie of its path identifies each sign-in. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Client, errors, type Interaction, type InteractionResults, type Provider } from 'oidc-provider'
 import type { Directory } from '../../../engine/store/directory.ts'
@@ -62,7 +62,7 @@ export async function answerInteraction(
   const { req, res, uid } = exchange
   const interaction = await findInteraction(deps.provider(), req, res)
   const client = await deps.provider().Client.find(paramsOf(interaction ?? {}).client_id ?? '')
-  // The cookie says whose interaction this is; the address must name the same.
+  // The cookie identifies the interaction; the URL must name the same one.
   if (interaction === null || interaction.uid !== uid || client === undefined) {
     return refuse(res, 'invalid', { frame: deps.frameOf(req), trouble: 'expired' })
   }
@@ -106,7 +106,7 @@ function placesOf({ clientId }: Client, interaction: Interaction): { readonly ho
   return { host: new URL(clientId).host, target: protocol === 'https:' ? host : `${protocol}//${host}` }
 }
 
-/** For the second factor of who is signed in. Who has none adds one in the account, and comes back. */
+/** Asks a signed-in person for the second factor. A person without one adds one in the account and comes back. */
 async function stepUp(deps: InteractionDeps, exchange: Exchange, waiting: Waiting & Assurance): Promise<void> {
   const { interaction, frame, client } = exchange
   if (hasTwoFactors(waiting.acr)) return finish(deps, exchange, { login: { ...waiting, amr: [...waiting.amr] } })
@@ -164,7 +164,7 @@ async function passkey(deps: InteractionDeps, exchange: Exchange, form: URLSearc
   return finish(deps, exchange, { login: { ...signedIn, amr: [...signedIn.amr] } })
 }
 
-/** By the step that a form names, whichever page was asked for: on the consent page a person may sign in with another account. */
+/** Handlers by the step that a form names, on any page: on the consent page a person may also sign in with another account. */
 const ANSWERS: ReadonlyMap<string, typeof password> = new Map([
   ['login', password],
   ['code', code],
@@ -175,7 +175,7 @@ const ANSWERS: ReadonlyMap<string, typeof password> = new Map([
 
 type After = { readonly sealed: string | null; readonly waiting: Waiting | null }
 
-/** The person whose password was right; `sealed`: null for a person who is signed in already. */
+/** The person whose password was right, sealed in the form; if the field is missing, the person who is signed in. */
 async function waitingIn(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<After> {
   const sealed = form.get('password_accepted')
   const waiting =
@@ -202,8 +202,8 @@ async function askForSecond(
 }
 
 /**
- * A person who is signed in by password and lacks only the code. The time of the sign-in stays that of the password: a code alone does
- * not satisfy a client that asks for a fresh sign-in by max_age.
+ * A person who signed in by password and lacks only the code. The time of the sign-in stays that of the password: a code alone does
+ * not satisfy a client that asks by max_age for a recent sign-in.
  */
 async function steppingUp(
   deps: InteractionDeps,
@@ -242,7 +242,7 @@ async function choiceOf(deps: InteractionDeps, { interaction, client }: Exchange
 const denied = (description: string) => ({ error: 'access_denied', error_description: description })
 const notAMember = () => denied('no active membership that this sign-in could be bound to')
 
-/** Back to oidc-provider, which keeps what earlier steps of this sign-in found out. */
+/** Returns to oidc-provider, with the results of earlier steps of this sign-in. */
 async function finish(
   { provider }: InteractionDeps,
   { req, res }: Exchange,
@@ -278,7 +278,7 @@ async function showLogin(
 ): Promise<void> {
   const { elsewhere, passkeySteps } = deps
   const { interaction, client, frame } = exchange
-  // Also of who is not signed in here: another provider may have let them in long ago.
+  // Demanded also of a person who is not signed in here, whom another provider may have signed in long ago.
   const fresh = paramsOf(interaction).max_age !== undefined || interaction.prompt.reasons.some((one) => AGAIN.has(one))
   const target = { interaction: interaction.uid, fresh }
   const organization = client.portcullis_organization ?? paramsOf(interaction).organization ?? null

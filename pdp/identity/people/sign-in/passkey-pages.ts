@@ -6,7 +6,7 @@ import { passkeyParts } from '../../html/page-scripts.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { hiddenFields, type LoginProblem, type Purpose, problemOf, reason, recoveryForm } from './sign-in-pages.ts'
 
-/** `options`: null when nothing can be asked now. */
+/** `options`: for the browser; null when no passkey can be asked for now. */
 export function passkeyPage(
   frame: Frame,
   view: {
@@ -21,7 +21,7 @@ export function passkeyPage(
   const { passkeys } = frame.words.factors
   const hidden = hiddenFields(view.hidden)
   const { alert } = problemOf(frame.words, view.problem)
-  // After a failure the person says when to try again.
+  // After a failure, the person starts the next try by a button.
   const kind = view.problem === null ? 'get' : 'get-later'
   const parts = view.options === null ? null : passkeyParts(frame, { kind, options: view.options })
   const ask =

@@ -1,4 +1,4 @@
-/** Signing in with a passkey: instead of the password, or after it. The same on every page on which people sign in. */
+/** Signing in with a passkey, instead of the password or after it. All pages on which people sign in use these steps. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Frame } from '../../html/frame.ts'
 import type { Page } from '../../html/page.ts'
@@ -13,11 +13,11 @@ import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { codePage, type LoginProblem, outcomeOf, type Purpose } from './sign-in-pages.ts'
 
 export type PasskeySteps = {
-  /** On the page that asks for a password: options for whoever has a passkey; null: none can be given now. */
+  /** Options for the page that asks for a password, which any passkey can use; null: none can be given now. */
   offer(turn: Pick<Turn, 'req' | 'res' | 'at' | 'source'>): Promise<object | null>
-  /** After the password: asks for the code, or for the passkey if the person has no other second factor. */
+  /** After the password: asks for the app's code, or for a passkey if the person has no app. */
   askForSecond(turn: Turn & { readonly waiting: Waiting }, problem: LoginProblem | null): Promise<Step>
-  /** `waiting`: whose password was right; null for who signs in without one. */
+  /** `waiting`: the person whose password was right; null for a person who signs in without one. */
   ask(turn: Turn, problem?: LoginProblem | null): Promise<Step>
   take(turn: Turn & { readonly answer: string }): Promise<Step | { readonly signedIn: SignedIn }>
 }
@@ -27,17 +27,17 @@ export type Turn = {
   readonly res: ServerResponse
   readonly frame: Frame
   readonly purpose: Purpose
-  /** Where the answer is good: the interaction, or the name of the page. */
+  /** The place for which the answer counts: the interaction, or the name of the page. */
   readonly at: string
   readonly waiting: Waiting | null
   /** Fields that come back with the answer. */
   readonly hidden: { readonly [name: string]: string }
-  /** For the log. */
+  /** The client that the log names. */
   readonly client: string
   readonly source: Source
 }
 
-/** Sent by the forms on which a password was given already. */
+/** A field of forms on which the password was already given. */
 const SECOND = 'second'
 export const isSecond = (form: URLSearchParams): boolean => form.has(SECOND)
 const fieldsOf = ({ hidden, waiting }: Turn): Turn['hidden'] =>
@@ -55,7 +55,7 @@ export function createPasskeySteps(deps: {
   async function ask(turn: Turn, problem: LoginProblem | null = null): Promise<Step> {
     const { frame, purpose, waiting, req, res, at, source } = turn
     const hidden = fieldsOf(turn)
-    // Each leaves a record, before anybody has signed in.
+    // Each request stores a record before anybody has signed in, so requests are limited.
     const mayAsk = starts.take({ address: source.address, person: waiting?.accountId ?? null })
     const options = mayAsk ? await passkeys.request(waiting?.accountId ?? null, { req, res, page: at }) : null
     const hasApp = waiting !== null && (await secondFactor.kinds(waiting.accountId)).app

@@ -11,7 +11,7 @@ import type { StatusName } from '../../oauth/status.ts'
 import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
 
 export type LoginProblem = 'wrong' | 'wrongCode' | 'wrongRecovery' | 'wrongPasskey' | 'tooMany' | 'busy'
-/** `noCookies`: the sign-in was right, and the browser kept nothing of it. */
+/** `noCookies`: the sign-in was right, but the browser keeps no cookies. */
 export type PageProblem = LoginProblem | 'noCookies'
 
 const OUTCOMES: { readonly [problem in PageProblem]: StatusName } = {
@@ -25,12 +25,12 @@ const OUTCOMES: { readonly [problem in PageProblem]: StatusName } = {
 }
 export const outcomeOf = (problem: PageProblem | null): StatusName => (problem === null ? 'shown' : OUTCOMES[problem])
 
-/** The purpose of the sign-in: an application, which can be told that the person did not; or a page of our own. */
+/** The purpose of the sign-in: an application, to which the person can refuse it, or a page of our own. */
 export type Purpose =
   | { readonly kind: 'application'; readonly name: string }
   | { readonly kind: 'requests' | 'account' | 'again' | 'withCode' }
 
-/** `elsewhere`: buttons of other providers. `passkeys`: options to offer them by; null: they are not offered. */
+/** `elsewhere`: buttons of other providers. `passkeys`: options for the browser; null: passkeys are not offered. */
 export function loginPage(
   frame: Frame,
   view: { purpose: Purpose; email: string; problem: PageProblem | null; elsewhere?: Html; passkeys?: object | null },
@@ -62,7 +62,7 @@ export function codePage(
     purpose: Purpose
     hidden: { readonly [name: string]: string }
     problem: LoginProblem | null
-    /** They may give a passkey instead. */
+    /** The person may use a passkey instead. */
     passkey: boolean
   },
 ): Page {
@@ -88,7 +88,7 @@ export const hiddenFields = (fields: { readonly [name: string]: string }): reado
 const passkeyForm = (text: string, hidden: readonly Html[] = []): Html =>
   html`<form method="post" data-step="passkey" class="other">${hidden}<button type="submit" name="action" value="passkey" class="plain">${text}</button></form>`
 
-/** `from`: the interaction in which they are asked. */
+/** `from`: the interaction that asks for the second factor. */
 export function secondFactorNeededPage(
   frame: Frame,
   { application, from }: { readonly application: string; readonly from: string },
@@ -110,7 +110,7 @@ export function secondFactorNeededPage(
 const FROM = 'sign_in'
 const INTERACTION = /^[A-Za-z0-9_-]{1,64}$/
 
-/** In the address of a page of the account: the sign-in that waits until the person has a second factor. */
+/** The sign-in that waits until the person has a second factor, from the query of an account page. */
 export function waitingSignIn({
   url,
 }: Pick<IncomingMessage, 'url'>): { readonly path: string; readonly query: string } | null {
@@ -118,7 +118,7 @@ export function waitingSignIn({
   return INTERACTION.test(from) ? { path: `${PATHS.interaction}/${from}`, query: `${FROM}=${from}` } : null
 }
 
-/** Also says where to go on, and what to do about a lost device. */
+/** A page after the use of a recovery code: how many are left, where to continue, and what to do about a lost device. */
 export function recoveryUsedPage(frame: Frame, { left, to }: { readonly left: number; readonly to: string }): Page {
   const { recovery } = frame.words.factors
   const counts = { left: String(left), count: String(RECOVERY_CODES_COUNT) }
@@ -130,7 +130,7 @@ export function recoveryUsedPage(frame: Frame, { left, to }: { readonly left: nu
   )
 }
 
-/** Instead of the code: for who no longer has what gives it. */
+/** A form for people who have lost the device that gives the code. */
 export function recoveryForm(
   { factors: { recovery } }: Words,
   hidden: readonly Html[],

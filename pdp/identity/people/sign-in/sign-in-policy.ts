@@ -1,4 +1,4 @@
-/** When a person is asked to sign in or to agree: oidc-provider's own questions, and ours. */
+/** Decides when a person is asked to sign in or to agree: oidc-provider's checks and our own. */
 import { decodeJwt } from 'jose'
 import { errors, interactionPolicy } from 'oidc-provider'
 import { type Context, paramsOf } from '../../oauth/request.ts'
@@ -6,7 +6,7 @@ import { splitScope } from '../../oauth/scopes.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import { BY_PASSWORD, type Demands, hasTwoFactors, isAttainable, meets } from './acr.ts'
 
-/** Why somebody who is signed in is asked again. */
+/** The reason to ask a person who is signed in again. */
 export const STEP_UP_REASON = 'acr_values'
 export const SECOND_FACTOR_REASON = 'second_factor'
 const HINT_REASON = 'id_token_hint'
@@ -19,7 +19,7 @@ export function signInPolicy(deps: PolicyDeps): interactionPolicy.DefaultPolicy 
   const { Check } = interactionPolicy
   const [login, consent] = [base.get('login'), base.get('consent')]
   if (login === undefined || consent === undefined) throw new Error('oidc-provider has no login or consent prompt')
-  // oidc-provider's own reads the hint before the sign-in alone, and would send on anybody who signs in then.
+  // oidc-provider checks the hint only before the sign-in, so any other person could sign in then and continue.
   login.checks.remove(HINT_REASON)
   login.checks.add(
     new Check(HINT_REASON, 'the person of the id_token_hint is not signed in', 'login_required', isSomebodyElse),
@@ -54,7 +54,7 @@ export function signInPolicy(deps: PolicyDeps): interactionPolicy.DefaultPolicy 
   return base
 }
 
-/** OpenID Connect Core section 3.1.2.1: only the person of the hint goes on. It was verified when the request came. */
+/** True for another person than the one of the hint (OpenID Connect Core section 3.1.2.1). The hint was verified when the request came. */
 function isSomebodyElse({ oidc }: Context): boolean {
   const hint = paramsOf(oidc).id_token_hint
   if (hint === undefined || decodeJwt(hint).sub === oidc.session?.accountId) return false
@@ -67,7 +67,7 @@ async function mustStepUp({ oidc }: Context, { secondFactor, demands }: PolicyDe
   const wanted = splitScope(paramsOf(oidc).acr_values)
   if (meets(oidc.acr, wanted)) return false
   const { account, result } = oidc
-  // People who must have a second factor are led to adding one.
+  // A person who must have a second factor is asked to add one.
   if (isAttainable(wanted) && demands(oidc.client)) return true
   // A password is not enough, and this person has nothing else.
   const has = account === undefined || wanted.includes(BY_PASSWORD.acr) || (await secondFactor.has(account.accountId))

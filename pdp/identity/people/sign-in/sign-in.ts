@@ -1,4 +1,4 @@
-/** Signing in by password, and by a code if the person has an authenticator: bounded tries, and the same answer for unknown people. */
+/** Signing in by password, and by a code if the person has an authenticator: tries are limited, and unknown people get the same answer. */
 import type { IncomingMessage } from 'node:http'
 import type { Directory } from '../../../engine/store/directory.ts'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
@@ -21,30 +21,30 @@ import type { LoginProblem } from './sign-in-pages.ts'
 
 const EMAIL = /^[^\s\0]{1,254}$/
 export const isEmail = (text: string): boolean => EMAIL.test(text)
-/** For which a password that was right waits for its code. */
+/** How long a right password waits for its code. */
 const WAITING_SECONDS_MAX = 300
-/** Tries of passwords and codes together, in one window: of a device or an address, and of all unknown addresses together. */
+/** Tries of passwords and codes together, in one window: of one device or address, and of all unknown addresses together. */
 const SOURCE_TRIES_MAX = 10
 const STRANGERS_TRIES_MAX = 30
 /** How long an address counts as a person's own after the last sign-in from it. */
 const ADDRESS_KNOWN_MS = 30 * 86_400_000
 
-/** The person whose password was right. `ts`: seconds since the epoch, taken before the password was checked. */
+/** The person whose password was right. `ts`: the time before the password was checked, in seconds since the epoch. */
 export type Waiting = { readonly accountId: string; readonly ts: number }
-/** `left`: recovery codes, for who has just used one. */
+/** `left`: how many recovery codes are left, for a person who has just used one. */
 export type SignedIn = Waiting & Assurance & { readonly left?: number }
 /** Tells the person by mail, after the answer. */
 export type RecoveryUsed = (user: string, about: { readonly left: number; readonly words: Words }) => void
-/** `client`: what the person signs in to, for the log. All throw PdpError `store_unavailable`. */
+/** `client`: the client that the log names. All methods throw PdpError `store_unavailable`. */
 export type SignIn = {
-  /** `waiting`: the person has an authenticator, whose code is asked for next. */
+  /** `waiting`: the person has an authenticator, whose code is needed next. */
   password(attempt: {
     readonly email: string
     readonly password: string
     readonly client: string
     readonly source: Source
   }): Promise<SignedIn | { readonly waiting: Waiting } | { readonly problem: LoginProblem }>
-  /** A code of the app, or a recovery code. */
+  /** Checks a code of the app, or a recovery code. */
   code(attempt: {
     readonly waiting: Waiting
     readonly code: string
@@ -56,22 +56,22 @@ export type SignIn = {
     waiting: Waiting,
     how: { readonly by: Assurance; readonly client: string; readonly source: Source },
   ): Promise<SignedIn>
-  /** For a hidden field between the two steps; `page` is where it is good. */
+  /** Seals (encrypts) the first step for a hidden field of the second; `page` is the only place where it counts. */
   seal(waiting: Waiting, page: string): string
-  /** Null when it was not sealed for this page, or too long ago. */
+  /** Opens a sealed step. Null when it was sealed for another page, or too long ago. */
   open(sealed: string, page: string): Waiting | null
 }
 
-/** Where the person goes on: a page of ours, or a sign-in that an application asked for. */
+/** The place where the person continues: a page of ours, or a sign-in that an application asked for. */
 export type Target =
   | { readonly path: string }
   /** `fresh`: the application wants the person to sign in once more. */
   | { readonly interaction: string; readonly fresh: boolean }
-/** Signing in at other providers, as the sign-in pages offer it and an interaction learns of it. */
+/** Signing in at other providers: buttons for the sign-in pages, and the result for an interaction. */
 export type Elsewhere = {
-  /** A button for each provider that the organization may use; `organization` null: that everybody may. */
+  /** A button for each provider that the organization may use; `organization` null: for each that everybody may use. */
   buttons(frame: Frame, target: Target, organization: string | null): Promise<Html>
-  /** To the page of the connected ones; nothing where there is no provider. */
+  /** A link to the page of connected providers; empty if there is no provider. */
   link(frame: Frame): Promise<Html>
   /** The person who came back from a provider to this interaction. */
   handedOver(req: IncomingMessage, uid: string): SignedIn | null
@@ -85,7 +85,7 @@ export type SignInDeps = {
   readonly known: KnownAddresses
   readonly secretSemaphore: Semaphore
   readonly decoys: PasswordDecoys
-  /** As hashes are made now. */
+  /** A hash as new ones are made. */
   readonly decoyHash: string
   readonly masterKeys: MasterKeys
   readonly clock: () => number
@@ -104,7 +104,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
   ): Promise<SignedIn> {
     known.add(source.address)
     await attempts.mark(knownKey(waiting.accountId, source), ADDRESS_KNOWN_MS)
-    // Forgives the person's own place alone: the tries of strangers stay counted.
+    // Forgets tries from the person's own device or address only: tries of strangers stay counted.
     const [own, ...others] = budgets ?? []
     if (own !== undefined) await attempts.forget(own.key)
     for (const { key } of others) await attempts.giveBack(key)
@@ -116,7 +116,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
     async password({ email, password, client, source }) {
       if (!isEmail(email)) return { problem: 'wrong' }
       const ts = nowSeconds()
-      // Folded as the look-up folds it, so that no spelling of an address has tries of its own.
+      // In the form that the look-up compares, so that no spelling of an address has tries of its own.
       const [user, folded] = await Promise.all([directory.userByEmail(email), directory.foldEmail(email)])
       const budgets = await tries.budgetsOf(user?.id ?? `nobody ${folded}`, source)
       try {
@@ -128,7 +128,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
         }
         if (!(await secondFactor.has(accountId)))
           return await signedIn(budgets, { accountId, ts }, { by: BY_PASSWORD, client, source })
-        // Not forgotten: else the right password would give a guesser of codes new tries.
+        // The tries stay counted: otherwise a person who knows the password could always get new tries for the code.
         for (const { key } of budgets ?? []) await attempts.giveBack(key)
         return { waiting: { accountId, ts } }
       } catch (err) {
@@ -163,8 +163,8 @@ export function createSignIn(deps: SignInDeps): SignIn {
 function createTries({ attempts, starts }: Pick<SignInDeps, 'attempts' | 'starts'>) {
   return {
     /**
-     * The places that a try counts for: `account` is an id, or represents an address that nobody has. Null: this address, or all
-     * that are unknown, tried too much already; before anything is stored.
+     * The counters of a try. `account`: an id, or a text for an address that nobody has. Null: this address, or all unknown ones
+     * together, had too many tries; nothing is stored then.
      */
     async budgetsOf(account: string, source: Source): Promise<readonly Budget[] | null> {
       const device = source.deviceOf(account)
@@ -174,7 +174,7 @@ function createTries({ attempts, starts }: Pick<SignInDeps, 'attempts' | 'starts
       if (await attempts.isMarked(knownKey(account, source))) return [own]
       return [own, { key: `strangers for ${account}`, max: STRANGERS_TRIES_MAX }]
     },
-    /** Null: no tries are left for now. A try that nobody judged does not count. */
+    /** Null: no tries are left for now. A try that could not be evaluated does not count. */
     async tried<T>(budgets: readonly Budget[] | null, evaluate: () => Promise<T>): Promise<T | null> {
       if (budgets === null) return null
       const taken: Budget[] = []
@@ -209,7 +209,7 @@ function parseWaiting(keys: readonly Buffer[], name: string, sealed: string): Wa
 
 const knownKey = (account: string, { address }: Source): string => `known address ${address} of ${account}`
 
-/** Not an id. */
+/** Stands for no user: it cannot be an id. */
 const NOBODY = ''
 type Budget = { readonly key: string; readonly max: number }
 type WithPassword = { readonly id: string; readonly passwordHash: string | null }
@@ -220,7 +220,7 @@ async function authenticate(
   { password, folded, source }: { readonly password: string; readonly folded: string; readonly source: Source },
 ): Promise<string> {
   const stored = user?.passwordHash ?? null
-  // Made for everybody: it may have to wait for the database, which would tell who is not there.
+  // Made for every try: reading it may wait for the database, and that time would tell which people exist.
   const decoy = await deps.decoys.of(folded)
   const checked = stored ?? decoy
   const check = async (): Promise<string> => {
@@ -231,7 +231,7 @@ async function authenticate(
   return deps.secretSemaphore(check, source.address)
 }
 
-/** A hash of another system becomes one of ours, now that the password is known. It is the same password, so nothing ends. */
+/** Replaces a hash of another system with our own, since the password is known now. The password stays, so no session ends. */
 async function renewHash(
   deps: SignInDeps,
   { id, password, stored }: { readonly id: string; readonly password: string; readonly stored: string },

@@ -1,4 +1,4 @@
-/** Reads what another provider says of a person to one client here: an ID-JAG (draft-ietf-oauth-identity-assertion-authz-grant). */
+/** Reads a provider's assertion of a person for one client here: an ID-JAG (draft-ietf-oauth-identity-assertion-authz-grant). */
 import { ALGORITHM_NAMES } from '../../../shared/token/algorithms.ts'
 import { TokenError } from '../../../shared/token/errors.ts'
 import { hasType, parseJws } from '../../../shared/token/jws.ts'
@@ -10,17 +10,17 @@ import type { IdentityProviders } from './providers.ts'
 
 export type IdentityAssertion = {
   readonly issuer: string
-  /** The account here that is connected with the person there; null: none is. */
+  /** The account here that is connected with the person at the provider; null: none is. */
   readonly user: string | null
-  /** Organizations that the provider is for; undefined: all. */
+  /** Organizations whose people the provider may sign in; undefined: all. */
   readonly organizations: readonly string[] | undefined
   readonly clientId: string
   readonly resources: readonly string[]
-  /** Null: the provider says nothing of scopes. */
+  /** Scopes that the assertion allows; null: it names none. */
   readonly scopes: readonly string[] | null
-  /** A sign-in with two factors, by the word of a provider that is trusted with it. */
+  /** The provider says that the sign-in had two factors, and is trusted with that. */
   readonly hasTwoFactors: boolean
-  /** Seconds since the epoch; `signedInAt` is the time of the assertion where it names none. */
+  /** Seconds since the epoch. `signedInAt` is the time of the assertion if the assertion names no other. */
   readonly signedInAt: number
   readonly expiresAt: number
   readonly jti: string
@@ -30,7 +30,7 @@ export type ReadAssertion = (assertion: string) => Promise<IdentityAssertion>
 
 const TYPE = 'oauth-id-jag+jwt'
 const CHARACTERS_MAX = 8_192
-/** As for assertions of clients. */
+/** The same bounds as for assertions of clients. */
 const LIFETIME_SECONDS_MAX = 600
 const AHEAD_SECONDS_MAX = 60
 const JTI_CHARACTERS_MAX = 256
@@ -47,14 +47,14 @@ export function createReadAssertion(deps: {
   return async (assertion) => {
     const jws = parseJws(assertion, CHARACTERS_MAX)
     if (jws === null) throw refused('it is not a compact JWS')
-    // An ID token of the same provider is signed by the same key, and must not pass for one.
+    // An ID token of the same provider, which the same key signs, must not be accepted as an assertion.
     if (!hasType(jws.header, TYPE)) throw refused(`typ is not ${TYPE}`)
     const { iss, sub, aud, client_id: clientId, jti, iat, exp, resource, scope, acr, auth_time: at } = jws.payload
     const provider = (await providers.list()).find(({ issuer }) => issuer === iss)
     if (provider?.identity_assertions !== true) throw refused('iss is no provider whose assertions count here')
     const { issuer, organizations, trusted_acr: trusted } = provider
     await findSigner(assertion, jws.header, { keys: keysOf(issuer), algorithms: ALGORITHM_NAMES })
-    // One that names another server as well could be used by that server here.
+    // With a second audience, that server could use the assertion here.
     if ([aud].flat().length !== 1 || [aud].flat()[0] !== deps.issuer) throw refused('aud is not this issuer alone')
     const now = clock() / 1_000
     if (typeof exp !== 'number' || !(exp > now)) throw refused('it has expired, or has no exp')

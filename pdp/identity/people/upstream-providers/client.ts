@@ -8,7 +8,7 @@ import { describeSlash } from '../../../shared/token/remote-keys.ts'
 import { isAddress } from '../invitations/mail-address.ts'
 import type { ProviderWithSecret } from './providers.ts'
 
-/** The provider answered something that is no sign-in. Any other error means that it did not answer. */
+/** The provider answered, but with no valid sign-in. Any other error means that it did not answer. */
 export class UpstreamRefused extends Error {
   override readonly name = 'UpstreamRefused'
 }
@@ -17,7 +17,7 @@ export type UpstreamPerson = {
   readonly issuer: string
   readonly subject: string
   readonly email: string | null
-  /** The provider says that the address is the person's. */
+  /** The provider says that the address was verified. */
   readonly emailVerified: boolean
   readonly name: string | null
   readonly acr: string | null
@@ -25,7 +25,7 @@ export type UpstreamPerson = {
   readonly signedInAt: number | null
 }
 export type UpstreamClient = {
-  /** `fresh`: the person must sign in there once more. Throws as `redeem` does. */
+  /** `fresh`: the person must sign in again at the provider. Throws as `redeem` does. */
   authorizationUrl(
     provider: ProviderWithSecret,
     asked: AuthorizationSecrets & { readonly redirectUri: string; readonly fresh: boolean },
@@ -36,7 +36,7 @@ export type UpstreamClient = {
 
 const ANSWER_SECONDS = 5
 const BYTES_MAX = 1_048_576
-/** So that many who begin do not make us ask as often; what is redeemed is verified with keys that are read then. */
+/** How long metadata is kept, so that many sign-ins do not ask the provider as often. Keys are read when an answer is verified. */
 const METADATA_MS = 60_000
 const METADATA_MAX = 100
 const SUBJECT_CHARACTERS_MAX = 255
@@ -44,7 +44,7 @@ const TEXT_CHARACTERS_MAX = 256
 
 export function createUpstreamClient(deps: {
   readonly guard: Pick<GuardedPost, 'send'>
-  /** A key for our tokens, too: a provider finds its public part at the issuer's `jwks_uri`. */
+  /** A key that signs our tokens, too: providers find its public part at the issuer's `jwks_uri`. */
   readonly signingKey: () => JWK | undefined
   readonly clock: () => number
 }): UpstreamClient {
@@ -85,7 +85,7 @@ export function createUpstreamClient(deps: {
         code_challenge_method: 'S256',
         ...(fresh && { prompt: 'login' }),
       })
-      // The browser goes there with what it was asked for, and with a page of ours before it.
+      // The browser sends the request and the URL of our page to this endpoint.
       if (url.protocol !== 'https:' && !provider.issuer.startsWith('http:'))
         throw new UpstreamRefused('the authorization endpoint does not use https')
       return url.href
@@ -109,7 +109,7 @@ export function createUpstreamClient(deps: {
 
 type Claims = { readonly [claim: string]: unknown }
 type Client = typeof import('openid-client')
-/** Loaded by the first sign-in at another provider. */
+/** The library is loaded by the first sign-in at another provider. */
 const loadClient = (): Promise<Client> => import('openid-client')
 
 async function authOf(
@@ -127,7 +127,7 @@ async function authOf(
   return method === 'client_secret_post' ? client.ClientSecretPost(secret) : client.ClientSecretBasic(secret)
 }
 
-/** An answer that came from the issuer itself is verified by its signature too. Plain http only where the guard allows it. */
+/** Signatures are verified although the answer came from the provider itself. Plain HTTP is used only where the guard allows it. */
 function prepare(client: Client, { issuer }: ProviderWithSecret, configuration: Configuration): void {
   client.enableNonRepudiationChecks(configuration)
   if (issuer.startsWith('http:')) client.allowInsecureRequests(configuration)
@@ -137,7 +137,7 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
   const client = await loadClient()
   const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
   const options = { [client.customFetch]: outgoing, timeout: ANSWER_SECONDS, execute: insecure }
-  // Reading the metadata authenticates nobody.
+  // No client authentication is needed to read metadata.
   const configuration = await client
     .discovery(new URL(issuer), 'metadata', undefined, client.None(), options)
     .catch((err: unknown) => {
@@ -146,7 +146,7 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
       throw isRefusal ? new UpstreamRefused(message, { cause: err }) : new Error(message, { cause: err })
     })
   const metadata = configuration.serverMetadata()
-  // Its ID tokens name this issuer, byte for byte. Entra ID has a template here, unless one tenant is named.
+  // The issuer must equal that of its ID tokens, byte for byte. Entra ID names a template here unless the URL names one tenant.
   if (metadata.issuer !== issuer)
     throw new UpstreamRefused(
       `the metadata of ${issuer} names the issuer ${metadata.issuer}${describeSlash(issuer, metadata.issuer)}`,
@@ -154,7 +154,7 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
   return metadata
 }
 
-/** No internal address, no redirect, and no endless answer. */
+/** A fetch that reaches no internal address, follows no redirect, and bounds the answer. */
 export function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
   return async (url, { method, headers, body, signal }) => {
     const text = body === undefined || body === null ? undefined : String(body)
@@ -173,33 +173,33 @@ export function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
   }
 }
 
-/** OpenID Connect Core section 5.4: the ID token may leave an address, or that it is verified, to UserInfo, as that of Okta does. */
+/** True if UserInfo must be read: ID tokens may lack the address or `email_verified` (OpenID Connect Core section 5.4), as Okta's do. */
 const lacksAddress = (
   { email, email_verified: verified }: Claims,
   { creates_accounts: creates, email_domains: domains }: ProviderWithSecret,
 ): boolean => email === undefined || (verified === undefined && (creates === true || domains !== undefined))
 
-/** `more`: of UserInfo, which is signed by nobody. */
+/** `more`: claims of UserInfo, which nobody signed. */
 function personOf(
   { claims, more }: { readonly claims: Claims; readonly more: Claims },
   { issuer, subject }: Pick<UpstreamPerson, 'issuer' | 'subject'>,
 ): UpstreamPerson {
   const { acr, auth_time: at } = claims
   const isOfMore = claims.email === undefined || (claims.email_verified === undefined && claims.email === more.email)
-  // Both of one answer: else one could verify the address of the other.
+  // Both from the same answer: otherwise one answer could verify the address of the other.
   const { email, email_verified: verified } = isOfMore ? more : claims
   return {
     issuer,
     subject,
     email: typeof email === 'string' && isAddress(email) ? email : null,
-    // Apple and Amazon Cognito send text.
+    // Apple and Amazon Cognito send a text.
     emailVerified: verified === true || verified === 'true',
     name: nameIn(claims.name ?? more.name),
     acr: typeof acr === 'string' ? acr : null,
     signedInAt: typeof at === 'number' ? at : null,
   }
 }
-/** OpenID Connect Core section 2. */
+/** The form of a subject in OpenID Connect Core section 2. */
 const isSubject = (subject: unknown): subject is string =>
   typeof subject === 'string' && subject !== '' && subject.length <= SUBJECT_CHARACTERS_MAX
 const nameIn = (name: unknown): string | null =>
@@ -208,7 +208,7 @@ const nameIn = (name: unknown): string | null =>
     .trim()
     .slice(0, TEXT_CHARACTERS_MAX) || null
 
-/** Throws UpstreamRefused for what the provider refuses and for an answer that is not valid, else an error that says what failed. */
+/** Runs a call. Throws UpstreamRefused if the provider refuses or its answer is invalid, else an error that says what failed. */
 async function told<T>(client: Client, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

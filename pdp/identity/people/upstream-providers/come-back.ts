@@ -17,14 +17,14 @@ import { problemPage } from './pages.ts'
 import type { IdentityProvider, ProviderWithSecret } from './providers.ts'
 import type { Way } from './sealed.ts'
 
-/** Pages that show nothing without a fresh sign-in. */
+/** Pages that need a recent sign-in before they show anything. */
 const FRESH_PAGES: ReadonlySet<string> = new Set([PATHS.accountAuthenticator, PATHS.accountPasskeys])
 const FIELD_CHARACTERS_MAX = 2_048
 
-/** Each provider has an address of its own, so that none can answer in the name of another (RFC 9700 section 4.4). */
+/** Each provider has its own redirect URI, so that none can answer in the name of another (RFC 9700 section 4.4). */
 const returnUrl = (issuer: string, id: string): string => urlOf(issuer, `${PATHS.accountProviders}/${id}`)
 
-/** `person`: who is signed in here. `connects`: they want to connect it; else to sign in. `again`: there, once more. */
+/** `person`: the person who is signed in here. `connects`: to connect the provider; else to sign in. `again`: sign in again there. */
 export async function leave(
   { providers, client, sealed, account }: UpstreamParts,
   visit: AccountVisit,
@@ -41,7 +41,7 @@ export async function leave(
   if (provider === null) return problemPage(visit.frame, 'removed')
   const random = (): string => randomBytes(32).toString('base64url')
   const asked = { state: random(), nonce: random(), verifier: random() }
-  // A person who is signed in already comes for something that needs a fresh sign-in.
+  // A person who is signed in already came for something that needs a recent sign-in.
   const fresh = !connects && (wanted.again === true || person !== null || needsFresh(target))
   const way: Way = {
     ...{ provider: id, issuer: provider.issuer, clientId: provider.client_id, fresh, target },
@@ -68,7 +68,7 @@ export async function comeBack(parts: UpstreamParts, visit: AccountVisit, id: st
   const parameters = new URLSearchParams(query)
   const state = parameters.get('state') ?? ''
   const way = state === '' || query.length > FIELD_CHARACTERS_MAX * 2 ? null : sealed.wayOf(visit.req, state)
-  // Before anything of it counts: another browser, another state, or too late.
+  // Checked before anything else counts: another browser, another state, or too late.
   if (way === null || way.provider !== id) return problemPage(visit.frame, 'lost')
   sealed.dropWay(visit.res)
   sealed.dropHalfway(visit.res)
@@ -78,7 +78,7 @@ export async function comeBack(parts: UpstreamParts, visit: AccountVisit, id: st
   if (provider === null || provider.issuer !== way.issuer || provider.client_id !== way.clientId)
     return problemPage(visit.frame, 'removed')
   if (parameters.get('error') === 'access_denied') {
-    // Also of who may not use our client there.
+    // A provider also answers so about a person who may not use our client there.
     const described = inOneLine(parameters.get('error_description') ?? '')
     const reason = ['access_denied', described].filter((words) => words !== '').join(': ')
     account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
@@ -112,18 +112,18 @@ function problemOf(
   const { signedInAt, email, emailVerified } = person
   if (way.fresh && signedInAt !== null && account.clock() / 1_000 - signedInAt > FRESH_SECONDS) return 'notFresh'
   if (domains === undefined) return null
-  // RFC 5321 section 4.1.2: a quoted name before the last @ may have others.
+  // RFC 5321 section 4.1.2: a quoted name before the last @ may contain more of them.
   const domain = lowerAscii((email ?? '').slice((email ?? '').lastIndexOf('@') + 1))
   return emailVerified && domains.includes(domain) ? null : 'domain'
 }
 
-/** For the log; the page tells nobody which addresses are of use. */
+/** The reason for the log. The page does not tell which addresses would be accepted. */
 function addressProblem({ email, emailVerified }: UpstreamPerson): string {
   if (email === null) return 'domain: the provider gives no address'
   return emailVerified ? 'domain: the address is of another one' : 'domain: the provider does not say email_verified'
 }
 
-/** For who is still signed in, in the same session, as when they left. */
+/** Connects the provider, if the person is still signed in, in the same session as when they left. */
 async function connect(
   parts: UpstreamParts,
   { visit, provider, person }: Come,

@@ -1,4 +1,4 @@
-/** The parts that sign-in at other providers is made of. */
+/** The parts that sign-in at other providers needs. */
 
 import type { SharedAttempts } from '../../limits/shared-attempts.ts'
 import type { AccountParts } from '../account/deps.ts'
@@ -12,10 +12,10 @@ export type UpstreamDeps = {
   readonly providers: IdentityProviders
   readonly links: Links
   readonly client: UpstreamClient
-  /** The person has nothing outside the organization, and does not manage Portcullis. */
+  /** True if the person has nothing outside the organization, and does not manage Portcullis. */
   readonly isOnlyIn: (user: string, organization: string) => Promise<boolean>
   readonly sealed: Sealed
-  /** Which returns were seen already, by all nodes together. */
+  /** Counts returns of browsers, for all nodes together, so that each is accepted once. */
   readonly returns: SharedAttempts
 }
 export type UpstreamParts = UpstreamDeps & { readonly account: AccountParts }

@@ -1,4 +1,4 @@
-/** Signs in a person of another provider: as the connected account, as a new one, or not yet as any. */
+/** Signs in a person of another provider: to the connected account, to a new one, or after a proof of an existing one. */
 import { randomUUID } from 'node:crypto'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
@@ -15,22 +15,22 @@ import type { IdentityProvider } from './providers.ts'
 import type { Halfway } from './sealed.ts'
 import { takeSecond } from './second-factor-proof.ts'
 
-/** As recent as for what people change in their account. */
+/** How long a sign-in counts as recent: as long as for changes of the account. */
 export const FRESH_SECONDS = 900
-/** The clocks of the two servers. */
+/** How far the clocks of the two servers may differ. */
 const CLOCKS_APART_SECONDS = 60
-/** One factor, which the other provider checked. */
+/** A sign-in with one factor, which the other provider checked. */
 export const BY_PROVIDER = { acr: BY_PASSWORD.acr, amr: ['fed'] } as const satisfies Assurance
-/** Two, by the word of a provider that is trusted with it. */
+/** A sign-in with two factors, according to a provider that is trusted with that. */
 const BY_TRUSTED_PROVIDER: Assurance = { acr: BY_PASSWORD_AND_CODE.acr, amr: ['fed', 'mfa'] }
 
-/** `again`: they must sign in there once more. */
+/** `again`: the person must sign in again at the provider. */
 export async function enter(parts: UpstreamParts, come: Come, target: Target): Promise<View | null | 'again'> {
   const { links } = parts
   const known = await links.userOf(come.person)
   const user = known ?? (await created(parts, come.provider, come.person)) ?? (await links.userOf(come.person))
   if (user !== null) return enterAs(parts, come, { user, target })
-  // The owner of the address does not count: they prove which account is theirs.
+  // An account with the same address is not used: the person must prove which account is theirs.
   const { visit, provider, person } = come
   parts.sealed.keepStranger(visit.res, { provider: provider.id, person, target, at: secondsOf(parts) })
   goTo(visit.res, urlOf(parts.account.issuer, PATHS.accountProof))
@@ -39,7 +39,7 @@ export async function enter(parts: UpstreamParts, come: Come, target: Target): P
 
 const secondsOf = ({ account }: UpstreamParts): number => Math.floor(account.clock() / 1_000)
 
-/** Null when the provider may not, the address is not verified, or there is such a person. */
+/** A new account; null when the provider may create none, the address is not verified, or an account has it. */
 async function created(
   parts: UpstreamParts,
   provider: IdentityProvider,
@@ -56,7 +56,7 @@ async function created(
       if (!(await parts.links.insert(tx, person, id))) throw new PdpError('conflict', 'this identity has an account')
     })
   } catch (err) {
-    // Another first sign-in was faster, with this identity or with this address.
+    // Another first sign-in with this identity or this address was faster.
     if (err instanceof PdpError && err.code === 'conflict') return null
     throw err
   }
@@ -74,7 +74,7 @@ async function enterAs(
   if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
   const waiting = { accountId: user, ts: signedInAt(parts, come) }
   if (!(await account.isSignedIn(user, secondsOf(parts)))) return problemPage(visit.frame, 'blocked')
-  // Signed out here since: what the provider has kept lets nobody in again.
+  // The person was signed out here after that sign-in: the provider's older session must not sign in again.
   if (!(await account.isSignedIn(user, waiting.ts)))
     return come.fresh ? problemPage(visit.frame, 'notFresh', provider.name) : 'again'
   const isTrusted = person.acr !== null && provider.trusted_acr?.includes(person.acr) === true
@@ -89,20 +89,20 @@ async function enterAs(
 }
 
 /**
- * The time of the sign-in is that of the provider: a session which it has had for long counts for nothing that asks for a
- * sign-in of late. Where it says no time, it is believed to have asked the person when it was told to, and only then.
+ * The time of the provider's sign-in: a session that the provider has had for long does not count as recent. If the provider names
+ * no time, a new sign-in is assumed only if we asked for one.
  */
 function signedInAt(parts: UpstreamParts, { person, fresh }: Come): number {
   const now = secondsOf(parts)
-  // A time that has not come yet says nothing: some providers write milliseconds.
+  // A time in the future does not count: some providers write milliseconds.
   const isSaid = person.signedInAt !== null && person.signedInAt <= now + CLOCKS_APART_SECONDS
   const there = isSaid ? person.signedInAt : fresh ? now : now - FRESH_SECONDS - 1
   return there > now - CLOCKS_APART_SECONDS ? now : Math.floor(there)
 }
 
 /**
- * Everybody, or the active members of its organizations. Who manages the provider of an organization could sign in as any of them:
- * nothing elsewhere may hang on that.
+ * True for everybody, or for active members of the provider's organizations. The managers of an organization's own provider could
+ * sign in as any of its people, so these must have nothing elsewhere.
  */
 export async function mayUse(
   { account, isOnlyIn }: UpstreamParts,
@@ -115,7 +115,7 @@ export async function mayUse(
   return memberships.some(({ organization: { id } }) => organizations.includes(id))
 }
 
-/** The own second factor, after the provider's word. */
+/** Asks for the person's own second factor here, after the sign-in at the provider. */
 export async function takeCode(
   parts: UpstreamParts,
   visit: AccountVisit,
@@ -134,7 +134,7 @@ export async function takeCode(
   return goOn(parts, visit, { signedIn: { ...signedIn, amr }, target })
 }
 
-/** Where the person wanted to go. */
+/** Continues to the page that the person wanted. */
 export async function goOn(
   { account, sealed }: UpstreamParts,
   visit: AccountVisit,

@@ -1,4 +1,4 @@
-/** Maps a person of another issuer to an account here: by issuer and subject, never by mail address. */
+/** Links between people of other issuers and accounts here: found by issuer and subject, never by mail address. */
 
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
@@ -22,7 +22,7 @@ export type Links = {
   /** Null: no account is linked. */
   userOf(key: Key): Promise<string | null>
   of(user: string): Promise<readonly Link[]>
-  /** In the caller's transaction, for a new account. False when another account has the link. */
+  /** Adds a link in the transaction that makes the account. False when another account has the link. */
   insert(tx: Queries, person: UpstreamPerson, user: string): Promise<boolean>
   /** False when an account has the link already, this account has too many, or its person was signed out meanwhile. */
   add(
@@ -30,7 +30,7 @@ export type Links = {
     to: { readonly user: string; readonly by: SignedInBy },
     context: WriteContext,
   ): Promise<boolean>
-  /** Ends all sign-ins of the person. `missing` also when they were signed out meanwhile. */
+  /** Removes a link and ends all sign-ins of the person. `missing` also when the person was signed out meanwhile. */
   remove(
     key: Key,
     of: { readonly user: string; readonly by: SignedInBy },

@@ -1,4 +1,4 @@
-/** The page on which people see with which other services they sign in, connect a further one, and disconnect. */
+/** The page of a person's connections: services with which they sign in, to connect and to disconnect. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
@@ -71,12 +71,12 @@ export function connectedPage(frame: Frame, provider: string, person: UpstreamPe
   return shown(frame, upstream.connectedTitle, html`<p role="status">${text}</p>${back(frame)}`)
 }
 
-/** No page shows what a provider calls its people. */
+/** Identifies a link on the page, which must not show the provider's name of the person. */
 const keyOf = ({ issuer, subject }: Pick<Link, 'issuer' | 'subject'>): string =>
   digestOf(JSON.stringify([issuer, subject]))
 const back = (frame: Frame): Html =>
   html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.upstream.back}</a></p>`
 
-/** On the page of the account; nothing where there is no provider. */
+/** A link to this page on the account's first page; empty if there is no provider. */
 export const linkToLinks = (frame: Frame, isOffered: boolean): Html =>
   isOffered ? html`<p><a href="${frame.mount}${PATHS.accountProviders}">${frame.words.upstream.title}</a></p>` : EMPTY

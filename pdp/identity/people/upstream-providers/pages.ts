@@ -18,7 +18,7 @@ const OUTCOMES: { readonly [problem in Problem]?: StatusName } = {
   blocked: 'forbidden',
 }
 
-/** `provider`: its name. */
+/** `provider`: the provider's name. */
 export function problemPage(frame: Frame, problem: Problem, provider = ''): View {
   const { problems, again } = frame.words.upstream
   const path =
@@ -31,7 +31,7 @@ export function problemPage(frame: Frame, problem: Problem, provider = ''): View
   )
 }
 
-/** One form for each, so that they need no script. */
+/** One form for each provider, so that buttons need no script. */
 export function providerButtons(
   frame: Frame,
   offered: readonly { readonly id: string; readonly name: string }[],
@@ -51,7 +51,7 @@ export function providerButtons(
 export const nameOf = (frame: Frame, { email, name }: Pick<UpstreamPerson, 'email' | 'name'>): string =>
   email ?? name ?? frame.words.upstream.withoutName
 
-/** A stranger proves which account is theirs: the word of a provider about an address is not enough. */
+/** Asks a person whom no account is connected with for the proof of an account: an address from the provider is not enough. */
 export function proofPage(
   frame: Frame,
   view: {

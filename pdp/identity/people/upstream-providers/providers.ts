@@ -1,4 +1,4 @@
-/** The OpenID providers of others at which people may sign in, as an administrator registered them. */
+/** External OpenID providers where people may sign in, as administrators registered them. */
 
 import type { Sql } from '../../../engine/store/directory.ts'
 import { lockJournal } from '../../../engine/store/journal-lock.ts'
@@ -14,21 +14,21 @@ const WITHOUT_SECRET: ReadonlySet<string> = new Set(['private_key_jwt', 'none'])
 export type ProviderDocument = {
   readonly issuer: string
   readonly client_id: string
-  /** On the button. */
+  /** The name on the button. */
   readonly name: string
   readonly token_endpoint_auth_method?: (typeof AUTH_METHODS)[number]
-  /** Besides `openid`. */
+  /** Scopes to ask for, besides `openid`. */
   readonly scopes?: readonly string[]
-  /** Absent: any. Else the address must be verified and of one of these. */
+  /** Absent: any address. Else the address must be verified and in one of these domains. */
   readonly email_domains?: readonly string[]
-  /** Absent: everybody. Else it is for active members of these. */
+  /** Absent: for everybody. Else for active members of these organizations. */
   readonly organizations?: readonly string[]
   readonly creates_accounts?: boolean
-  /** Its own clients manage it: nobody signs in by it who has anything elsewhere. */
+  /** The organization whose clients manage the provider: a person who has anything elsewhere cannot sign in by it. */
   readonly organization?: string
-  /** Clients here get tokens for people who are connected with it, by its word alone. */
+  /** The provider's assertions are enough for clients here to get tokens for people who are connected with it. */
   readonly identity_assertions?: boolean
-  /** Values of `acr` with which its word counts as two factors. */
+  /** Values of the provider's `acr` that count as two factors. */
   readonly trusted_acr?: readonly string[]
 }
 export type IdentityProvider = ProviderDocument & { readonly id: string }
@@ -36,11 +36,11 @@ export type ProviderWithSecret = IdentityProvider & { readonly secret: string | 
 export type IdentityProviders = {
   list(): Promise<readonly IdentityProvider[]>
   find(id: string): Promise<ProviderWithSecret | null>
-  /** For the pages of an organization, or of none. */
+  /** Providers to offer on pages of this organization; null: of none. */
   offered(organization: string | null): Promise<readonly Pick<IdentityProvider, 'id' | 'name'>[]>
   /**
-   * False when it is new. `secret` null: the stored one stays. Throws PdpError `conflict` when another one has the issuer, and
-   * `request_invalid` when a secret is missing.
+   * Stores a provider; false when it is new. `secret` null: the stored one stays. Throws PdpError `conflict` when another provider
+   * has the issuer, and `request_invalid` when a secret is missing.
    */
   put(
     id: string,
@@ -81,7 +81,7 @@ export function createIdentityProviders(deps: {
     put: (id, { secret, ...document }, context) =>
       sql.transaction(async (tx) => {
         if (document.issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
-        // Every token that the same key signs names this issuer: it must never pass as our own assertion.
+        // The same key signs all our tokens, whose `iss` is our issuer: any of them could pass as our assertion for this client.
         if (document.client_id === deps.issuer && document.token_endpoint_auth_method === 'private_key_jwt')
           throw new PdpError('conflict', 'client_id is our own issuer')
         await appendJournal(tx, ENVIRONMENT, [{ kind: 'identity_provider', id, op: 'write' }], context)
@@ -115,7 +115,7 @@ export function createIdentityProviders(deps: {
 function sealedSecret(before: Row | undefined, wanted: ProviderDocument, given: string | null): string | null {
   if (WITHOUT_SECRET.has(wanted.token_endpoint_auth_method ?? '')) return null
   if (given !== null) return given
-  // A secret goes to nobody but whom it was given for.
+  // A stored secret is kept only for the issuer and client that it was given for.
   const isSame = before?.document.issuer === wanted.issuer && before.document.client_id === wanted.client_id
   if (isSame && before.sealed !== null) return before.sealed
   throw new PdpError('request_invalid', 'client_secret is needed', {

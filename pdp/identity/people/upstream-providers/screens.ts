@@ -1,4 +1,4 @@
-/** Pages for sign-in at another provider: going there, coming back, proving which account is theirs, and disconnecting. */
+/** Pages for sign-in at another provider: leaving, coming back, proving an account, and disconnecting. */
 
 import { PATHS } from '../../oauth/paths.ts'
 import type { Screen } from '../account/account.ts'
@@ -78,7 +78,7 @@ async function showProof(parts: UpstreamParts, visit: AccountVisit): Promise<Vie
   return proofPage(visit.frame, { provider: provider.name, person, email: person.email ?? '', problem: null })
 }
 
-/** The provider is read again: it may be gone, or be for others, by now. */
+/** Reads the provider again: meanwhile it may be deleted, or restricted to others. */
 async function strangerOf({ sealed, providers }: UpstreamParts, { req }: AccountVisit) {
   const stranger = sealed.strangerOf(req)
   const provider = stranger === null ? null : await providers.find(stranger.provider)
@@ -111,7 +111,7 @@ async function prove(parts: UpstreamParts, visit: AccountVisit, form: URLSearchP
   return askForSecond(parts, visit, { waiting: outcome.waiting, hidden })
 }
 
-/** With everything that the account asks for: from now on the two are connected. */
+/** After the proof with all that the account asks for, connects the two. */
 async function proven(
   parts: UpstreamParts,
   visit: AccountVisit,

@@ -1,34 +1,34 @@
-/** State that a browser keeps while a person is at another provider, sealed, in cookies of this host alone. */
+/** State of a sign-in at another provider: the browser keeps it in encrypted cookies of this host. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
 import { mountOf, PATHS } from '../../oauth/paths.ts'
 import type { SignedIn, Target } from '../sign-in/sign-in.ts'
 import type { AuthorizationSecrets, UpstreamPerson } from './client.ts'
 
-/** The way to a provider and back. */
+/** A browser's way to a provider and back. */
 export type Way = Omit<AuthorizationSecrets, 'state'> & {
   readonly provider: string
-  /** As they were when the person left. */
+  /** Issuer and client id as they were when the person left. */
   readonly issuer: string
   readonly clientId: string
   readonly fresh: boolean
   readonly target: Target
-  /** The person who connects it to the account, and in which session; null: a person signs in. */
+  /** The person and the session that connect the provider; null: a person signs in. */
   readonly connects: { readonly user: string; readonly session: string } | null
   /** Seconds since the epoch. */
   readonly at: number
 }
-/** Somebody whom a provider knows and nobody here is connected with. */
+/** A person of a provider with whom no account here is connected. */
 export type Stranger = {
   readonly provider: string
   readonly person: UpstreamPerson
   readonly target: Target
   readonly at: number
 }
-/** Known by the provider; waits for the own second factor. */
+/** A person who signed in at the provider and whose second factor here is missing. */
 export type Halfway = {
   readonly accountId: string
-  /** When they signed in there. */
+  /** When the person signed in at the provider. */
   readonly ts: number
   readonly at: number
   readonly provider: string
@@ -42,7 +42,7 @@ const HALFWAY_SECONDS = 300
 
 export type Sealed = {
   keepWay(res: ServerResponse, state: string, way: Way): void
-  /** Null in another browser, for another state, and when it took too long. */
+  /** Null in another browser, for another state, and after too long a time. */
   wayOf(req: IncomingMessage, state: string): Way | null
   dropWay(res: ServerResponse): void
   keepStranger(res: ServerResponse, stranger: Stranger): void
@@ -51,10 +51,10 @@ export type Sealed = {
   keepHalfway(res: ServerResponse, halfway: Halfway): void
   halfwayOf(req: IncomingMessage): Halfway | null
   dropHalfway(res: ServerResponse): void
-  /** For a form of the sign-in page. */
+  /** Seals the target for a form of the sign-in page. */
   sealTarget(target: Target): string
   openTarget(sealed: string): Target | null
-  /** To the page of the interaction, which alone gets it. */
+  /** Hands the sign-in to the page of the interaction, by a cookie that no other path gets. */
   handOver(res: ServerResponse, uid: string, signedIn: SignedIn): void
   handedOver(req: IncomingMessage, uid: string): SignedIn | null
 }
@@ -83,7 +83,7 @@ export function createSealed(deps: {
     const secure = isSecure ? '; Secure' : ''
     res.appendHeader('set-cookie', `${pair}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`)
   }
-  // Bound to an interaction's path alone, which the prefix `__Host-` does not allow.
+  // The prefix `__Host-` would not allow to bind it to the interaction's path.
   const handed = 'portcullis_signed_in'
 
   return {

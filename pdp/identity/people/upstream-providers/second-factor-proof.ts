@@ -7,7 +7,7 @@ import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
 import type { UpstreamParts } from './deps.ts'
 
 type Second = { readonly waiting: Waiting; readonly hidden: { readonly [name: string]: string } }
-/** Where what is sealed or asked for on this page is good. */
+/** The page for which sealed values and challenges count. */
 export const PROOF = 'proof of an account'
 
 const turnOf = ({ account }: UpstreamParts, { req, res, frame }: AccountVisit, second: Second) => ({
@@ -22,7 +22,7 @@ export const askForSecond = (
   problem: LoginProblem | null = null,
 ): Promise<View> => parts.account.passkeySteps.askForSecond(turnOf(parts, visit, second), problem)
 
-/** A page to show, or the sign-in with both. */
+/** Returns a page to show, or the sign-in with both factors. */
 export async function takeSecond(
   parts: UpstreamParts,
   visit: AccountVisit,

@@ -1,4 +1,4 @@
-/** A provider says that somebody signed out there (OpenID Connect Back-Channel Logout 1.0): their sign-ins by providers end here. */
+/** Ends a person's sign-ins by a provider when it reports a sign-out there (OpenID Connect Back-Channel Logout 1.0). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Queries } from '../../../engine/store/directory.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
@@ -17,7 +17,7 @@ import { BY_PROVIDER } from './enter.ts'
 import type { Links } from './links.ts'
 import type { IdentityProvider, IdentityProviders } from './providers.ts'
 
-/** Answers a message at the address of the provider `id`. Throws PdpError `store_unavailable`. */
+/** Answers a message to the provider `id`. Throws PdpError `store_unavailable`. */
 export type SignedOutElsewhere = (req: IncomingMessage, res: ServerResponse, id: string) => Promise<void>
 
 type Deps = {
@@ -49,9 +49,9 @@ export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
   async function end(token: string, { id, issuer, client_id: clientId }: IdentityProvider): Promise<void> {
     const expected = { issuer, clientId, keys: keysOf(issuer), algorithms: ALGORITHM_NAMES }
     await takeLogoutToken(token, expected, { memory, clock }, async ({ subject }) => {
-      // Which session of the provider a sign-in came from is not kept.
+      // Without a subject the session cannot be found: the provider's session ids are not stored.
       if (subject === null) throw new TokenError('token_invalid', 'it names no subject')
-      // Null: nobody here has that account.
+      // Null: no account here is connected.
       const user = await links.userOf({ issuer, subject })
       const sessions = user === null ? [] : await sql.query<{ uid: string }>(SESSIONS, [user, BY_PROVIDER.amr[0]])
       for (const { uid } of sessions) await revocations.revokeSession(uid, CONTEXT)
@@ -78,13 +78,13 @@ export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
   }
 }
 
-/** Read at most every few seconds for each issuer, whatever strangers send. */
+/** The provider's keys, read at most every few seconds for each issuer, whatever strangers send. */
 export function createProviderKeys({ fetch, clock }: Pick<Deps, 'clock'> & { readonly fetch: Fetch }): Deps['keysOf'] {
   const known = new BoundedMap<string, KeySource>(ISSUERS_MAX)
   return (issuer) => known.getOrMake(issuer, () => remoteKeys({ issuer, fetch, clock }))
 }
 
-/** Section 2.8. */
+/** An error of section 2.8. */
 function refuse(res: ServerResponse, status: number, description: string): void {
   res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
   res.end(JSON.stringify({ error: 'invalid_request', error_description: description }))

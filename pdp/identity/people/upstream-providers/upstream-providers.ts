@@ -1,4 +1,4 @@
-/** Signing in at OpenID providers of others. */
+/** Puts together the sign-in at external OpenID providers. */
 
 import type { Directory } from '../../../engine/store/directory.ts'
 import type { GuardedPost } from '../../../shared/base/guarded-post.ts'
@@ -19,7 +19,7 @@ import { createElsewhere, upstreamScreens } from './screens.ts'
 import { createSealed } from './sealed.ts'
 import { createProviderKeys, createSignedOutElsewhere, type SignedOutElsewhere } from './signed-out.ts'
 
-/** Longer than the state of a sign-in is accepted. */
+/** How long a return is remembered: longer than the state of a sign-in is accepted. */
 const RETURNS_MS = 1_800_000
 
 type Deps = Parameters<typeof createIdentityProviders>[0] &
@@ -71,7 +71,7 @@ export function createUpstreamProviders(deps: Deps): {
   }
 }
 
-/** Roles of groups count, too. */
+/** Whether the person has anything elsewhere, roles of groups included. */
 function onlyIn({ directory, pdp }: Pick<Deps, 'directory' | 'pdp'>): UpstreamDeps['isOnlyIn'] {
   return async (user, organization) => {
     if (!(await directory.isOnlyIn(user, organization))) return false

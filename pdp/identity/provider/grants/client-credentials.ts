@@ -49,7 +49,7 @@ export function clientCredentialsGrant(deps: ClientCredentialsDeps): (ctx: Token
   }
 }
 
-/** A scope that the client may not have at all is refused; one that means nothing at this resource is left out (RFC 6749 3.3). */
+/** Throws for a scope that the client is not registered for; drops one that the resource does not have (RFC 6749 section 3.3). */
 function grantedScope(client: Client, scope: string | undefined, atResource: ReadonlySet<string>): string | undefined {
   const asked = [...new Set(splitScope(scope))]
   const refused = refusedScope({ asked, registered: splitScope(client.portcullis_scope), kind: 'service' })
@@ -57,7 +57,7 @@ function grantedScope(client: Client, scope: string | undefined, atResource: Rea
   return asked.filter((s) => atResource.has(s)).join(' ') || undefined
 }
 
-/** The client's own organization, or one below it; a client of the environment may name any, or none. */
+/** The client's own organization or one below it; a client of the whole environment may name any or none. */
 async function organizationOf(
   pdp: Pick<Pdp, 'ancestors'>,
   client: Client,
@@ -66,7 +66,7 @@ async function organizationOf(
   const own = client.portcullis_organization
   if (asked === undefined || asked === own) return own
   const ancestors = isId(asked) ? await pdp.ancestors(asked) : null
-  // One message for what does not exist and what is not theirs.
+  // The same message for an organization that does not exist and for one of others.
   if (ancestors === null || (own !== null && !ancestors.includes(own))) {
     throw new errors.InvalidRequest('organization is not one that the client may act in')
   }

@@ -1,4 +1,4 @@
-/** Which clients may exchange whose tokens, and for which resources (RFC 8693 section 5): what is not named is not allowed. */
+/** Decides which clients may exchange whose tokens, and for which resources (RFC 8693 section 5). All that is not named is refused. */
 import { type Client, errors } from 'oidc-provider'
 import type { Directory } from '../../../engine/store/directory.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
@@ -33,12 +33,12 @@ async function isTheirs(deps: ExchangePolicyDeps, { client, subject }: Exchange)
   if (own === null && (await wasSentTo(deps, client, subject))) return true
   if (!client.portcullis_exchange_clients.includes(subject.clientId)) return false
   if (own === null) return true
-  // A tenant names clients of its own alone, whatever its registration says.
+  // The registration of a tenant's client counts only for clients in its own organizations.
   const owner = await deps.directory.client(subject.clientId)
   return owner !== null && (await mayActIn(deps.pdp, own, owner.organization))
 }
 
-/** The client is the resource server that the token is for. A tenant's client may name any app as its own. */
+/** True if the client is the resource server that the token is for. A tenant's client may name any app as its own, so it does not count. */
 async function wasSentTo({ resources }: ExchangePolicyDeps, client: Client, subject: TokenRecord): Promise<boolean> {
   const [audience] = subject.audiences
   if (client.portcullis_app === null || audience === undefined) return false

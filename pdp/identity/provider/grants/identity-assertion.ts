@@ -1,4 +1,4 @@
-/** RFC 7523 section 2.1: a token for a person whom another provider vouches for, without a page of ours. */
+/** RFC 7523 section 2.1: issues a token for a person whom another provider asserts, without any page of ours. */
 import { type Client, errors, type Provider, type TokenEndpointGrantContext } from 'oidc-provider'
 import {
   buildTokenResponse,
@@ -46,7 +46,7 @@ export function identityAssertionGrant(deps: Deps): (ctx: TokenEndpointGrantCont
         .filter((s) => resource.scopes.has(s))
         .join(' ') || undefined
     const organization = await organizationOf(deps, client, params.organization, asserted)
-    // Nothing is used up by a request that is refused for another reason.
+    // The assertion is marked as used last, so that a request that is refused for another reason does not use it up.
     if (!(await provider.ReplayDetection.unique(asserted.issuer, asserted.jti, asserted.expiresAt)))
       throw new errors.InvalidGrant('the assertion was used before')
     const grantId = await deps.consent.grant(provider, {
@@ -71,7 +71,7 @@ export function identityAssertionGrant(deps: Deps): (ctx: TokenEndpointGrantCont
 
 const NOT_THEIRS = 'the organization is not one that the provider, the person and the client may act in'
 
-/** Throws InvalidGrant; one text for a person who is unknown, was signed out, or needs a second factor. */
+/** Throws InvalidGrant, with the same text for a person who is unknown, was signed out, or needs a second factor. */
 async function assertedTo(deps: Deps, client: Client, assertion: string | undefined): Promise<Asserted> {
   if (assertion === undefined) throw new errors.InvalidRequest('assertion is required')
   const asserted = await deps.readAssertion(assertion).catch((err: unknown) => {
@@ -97,7 +97,7 @@ function nameResource(params: Params, { resources }: Asserted): void {
   Object.assign(params, { resource: only })
 }
 
-/** The provider bounds what is asked for; without a request it asks for all that it says, or the registration names. */
+/** The scopes of the token, within those of assertion and registration. A request without `scope` gets all of these. */
 function scopeOf(client: Client, asked: string | undefined, { scopes }: Asserted): readonly string[] {
   const registered = personScopes(splitScope(client.portcullis_scope))
   const allowed = scopes === null ? registered : registered.filter((s) => scopes.includes(s))

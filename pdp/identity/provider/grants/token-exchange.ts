@@ -25,7 +25,7 @@ const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 const NOT_THEIRS = 'organization is not one that the person and the client may act in'
 const TYPES: ReadonlySet<string | undefined> = new Set([ACCESS_TOKEN, JWT])
-/** Exchanges of exchanged tokens; each adds a grant that the new token depends on. */
+/** How often a token may be exchanged in a row: each exchange adds a grant that the new token depends on. */
 const CHAIN_MAX = 8
 
 export const EXCHANGE_PARAMETERS = [
@@ -80,7 +80,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     const token = new provider.AccessToken({ accountId: subject.subject.id, client, grantId, gty: 'token_exchange' })
     token.resourceServer = resource
     token.scope = scope
-    // The child outlives neither its parent, so that exchanging again and again gains no time, nor the delegation.
+    // The new token ends with its parent, so that repeated exchanges gain no time, and with the delegation.
     const endsAtMs = Math.min(subject.expiresAtMs, ...given.flatMap(({ expiresAtMs }) => expiresAtMs ?? []))
     token.expiresIn = Math.max(1, Math.min(token.expiration, Math.floor((endsAtMs - deps.clock()) / 1_000)))
     if (proof !== undefined) token.setThumbprint('jkt', proof.thumbprint)
@@ -91,7 +91,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     })
     ctx.oidc.entity('AccessToken', token)
     const accessToken = await token.save()
-    // A revocation from now on ends this token as well. One that happened meanwhile is older than this token.
+    // A revocation from now on also revokes the new token. One that happened just before would be older than it, so check once more.
     if (await deps.introspection.isRevoked(subject)) throw new errors.InvalidRequest('subject_token is not active')
     ctx.body = buildTokenResponse(provider, {
       accessToken,
@@ -103,7 +103,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
   }
 }
 
-/** A bound token counts only with a proof of its key, also in an exchange. RFC 9449 section 7.1 */
+/** A token that is bound to a key needs a proof of the key also here (RFC 9449 section 7.1). */
 function requireKey(name: string, { jkt }: TokenRecord, proof: { readonly thumbprint: string } | undefined): void {
   if (jkt !== null && jkt !== proof?.thumbprint) {
     throw new errors.InvalidRequest(`the ${name} is bound to a key, and the request has no DPoP proof of it`)
@@ -131,7 +131,7 @@ function requireOneTarget(params: Params): void {
   if (target !== undefined) Object.assign(params, { resource: target })
 }
 
-/** Null also for a token of another tenant, as introspection says that it is inactive. */
+/** The token's record; null if it is not valid, also for a token of another tenant, which introspection calls inactive. */
 async function live(deps: ExchangeDeps, client: Client, token: string): Promise<TokenRecord | null> {
   const record = await deps.introspection.record(token)
   if (record === null || !(await mayKnow(deps.pdp, client, record))) return null
@@ -140,7 +140,7 @@ async function live(deps: ExchangeDeps, client: Client, token: string): Promise<
 
 async function subjectOf(deps: ExchangeDeps, client: Client, token: string): Promise<TokenRecord> {
   const record = await live(deps, client, token)
-  // A service token already is the service; exchanging it would only hide which client it was minted for.
+  // A service's token cannot be exchanged: that would only hide which client it was issued to.
   if (record === null || record.grantId === null) throw new errors.InvalidRequest('subject_token is not active')
   if (record.grants.length > CHAIN_MAX) throw new errors.InvalidRequest('the subject_token was exchanged too often')
   return record
@@ -162,7 +162,7 @@ function narrowedScope(request: {
   return wanted.filter((s) => atResource.has(s))
 }
 
-/** The subject token's, or another one of the person's, as far as the client may act there. */
+/** The organization of the new token: the subject token's, or another one of the person's in which the client may act. */
 async function organizationOf(
   deps: ExchangeDeps,
   request: { client: Client; subject: TokenRecord; asked: string | undefined },
@@ -196,15 +196,15 @@ async function childGrant(
     ...{ grantId, organization, user: subject.subject.id, client: client.clientId },
     ...{ sessionUid: subject.sessionUid, parentGrantId: subject.grantId, offline: subject.sessionUid === null },
   }
-  // Bound as its parent is, it ends with its parent.
+  // In the parent's organization no membership is needed, because the grant ends with its parent.
   if (organization === subject.organization) await bindings.bind(binding)
   else if (!(await bindings.bindMember(binding))) throw new errors.InvalidRequest(NOT_THEIRS)
   return grantId
 }
 
 /**
- * RFC 8693 section 4.1: earlier actors are nested, the outermost is the current one. A client acts unless the subject_token was its
- * own: also when it leaves its `actor_token` out, or brings that of another client, which acts through it.
+ * The `act` claim of the new token (RFC 8693 section 4.1): earlier actors are nested, the outermost is the current one. The client
+ * is an actor unless the subject_token was issued to it, also if it sends no `actor_token` or another client's.
  */
 function actingFor(
   subject: TokenRecord,
@@ -217,8 +217,8 @@ function actingFor(
 }
 
 /**
- * The delegations by which the new token's actors act; none where the app needs none. Throws when one does not stand: the token
- * would be good for nothing. The error says where the person can grant it.
+ * The delegations by which the new token's actors act; none if the app requires none. Throws if one is missing, because the token
+ * would be useless. The error says where the person can grant it.
  */
 async function delegationsOf(
   { issuer, delegations, resources }: ExchangeDeps,
