@@ -1,10 +1,10 @@
-/** The visits that a check may still make, and what kept it from making more: a bound, or missing rows. */
+/** Counts the tuples that a check visits, and notes why it could not visit more: a bound, or missing rows. */
 
 const GONE_THROUGH_MAX = 1_000
 
 export class Budget {
   tuplesCount = 0
-  /** Rows were missing somewhere. */
+  /** True when rows were missing anywhere. */
   missing = false
   /** The first bound that was reached. */
   limit: string | null = null
@@ -18,12 +18,12 @@ export class Budget {
     return this.#tuplesMax - this.tuplesCount
   }
 
-  /** Parents or usersets of one relation; of more, those are looked for that hold the subject. */
+  /** How many parents or usersets of one relation are visited one by one; a relation with more is searched from the subject's side. */
   get goneThroughMax(): number {
     return Math.min(GONE_THROUGH_MAX, this.left)
   }
 
-  /** Refuses a piece that does not fit before it is begun, so that a smaller one can still be read. */
+  /** Counts tuples before they are visited. @returns false when there are too many, and counts none, so that fewer still fit. */
   count(tuples: number): boolean {
     if (this.tuplesCount + tuples > this.#tuplesMax)
       return this.limited(`more than ${this.#tuplesMax} tuples would have to be visited`)

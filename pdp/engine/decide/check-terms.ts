@@ -1,4 +1,4 @@
-/** The terms of one check, which nothing stored can change: its organization, model and subject, and what follows from them. */
+/** The organization, model and subject of one check, and what follows from them without reading any rows. */
 import type { JournalId } from '../../shared/domain/journal.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
@@ -13,7 +13,7 @@ const COLON = ':'.charCodeAt(0)
 export const isUsersetOf = (subject: string, object: string, relation: string): boolean =>
   subject.length === object.length + 1 + relation.length && subject === `${object}#${relation}`
 
-/** A tier of the organization itself, which comes from memberships. */
+/** Is the relation a membership tier of the journal's own organization? */
 export function isTierOf(log: JournalId, object: string, relation: string): boolean {
   if (object.length !== 'organization:'.length + log.length || !object.startsWith('organization:')) return false
   return MEMBERSHIP_RELATIONS.has(relation) && object.endsWith(log)
@@ -23,7 +23,7 @@ export class CheckTerms {
   readonly #log: JournalId
   readonly #model: Model
   readonly #subject: string
-  /** As models name it: `user`, or `group#member` for a userset. Known once it is needed. */
+  /** The subject's type as models write it: `user`, or `group#member` for a userset. Null until it is first needed. */
   #subjectType: string | null = null
   #lastType = ''
   #lastRelations: Relations | undefined
@@ -38,7 +38,7 @@ export class CheckTerms {
     return this.#model.size > 0 && this.#model.has('group')
   }
 
-  /** '' where there is no model. Mostly the type that was asked for before: no text is made for it. */
+  /** The object's type; '' without a model. Mostly the same type as before, for which no new string is made. */
   typeOf(object: string): string {
     if (this.#model.size === 0) return ''
     const last = this.#lastType
@@ -48,7 +48,7 @@ export class CheckTerms {
     return this.#lastType
   }
 
-  /** Undefined where no model says anything of the type. */
+  /** The relations of the type; undefined when no model declares it. */
   relationsOf(type: string): Relations | undefined {
     return type === '' ? undefined : type === this.#lastType ? this.#lastRelations : this.#model.get(type)
   }
@@ -61,7 +61,7 @@ export class CheckTerms {
     return isTierOf(this.#log, object, relation)
   }
 
-  /** Asked about everybody of a type, no tuple names them but the wildcard itself, which is a userset. */
+  /** May plain tuples name the subject? Not a wildcard as subject: its tuples are among the usersets. */
   mayName(allowed: Direct | null): boolean {
     if (isWildcard(this.#subject)) return false
     if (allowed === null) return true
@@ -69,12 +69,12 @@ export class CheckTerms {
     return allowed.types.has(this.#subjectType) || allowed.usersets.has(this.#subjectType)
   }
 
-  /** A userset asked about is only ever found by name: it is a subject of no type. */
+  /** Is the subject a plain subject of the type? A userset is not: only tuples that name it hold it. */
   isOf(type: string): boolean {
     return this.#subject.startsWith(`${type}:`) && !this.#subject.includes('#')
   }
 
-  /** Does a tuple that names it count, and may what it names hold the subject? */
+  /** Does a tuple that names the userset count under the model, and may the userset hold the subject? */
   lets(allowed: Direct | null, userset: Userset): boolean {
     if (userset.isWildcard) return allowed?.wildcards.has(userset.type) === true && this.isOf(userset.type)
     return allowed === null || allowed.usersets.has(userset.type)

@@ -20,27 +20,27 @@ export type CheckInput = {
   readonly organization: JournalId
   /** `type:id`, `type:id#relation` or `type:*`. */
   readonly subject: string
-  /** The view that relations are read from, where it is more than the stored one: it also has the tuples of the question. */
+  /** The view that relations are read from, if not the stored one: it differs by the tuples that the question adds or removes. */
   readonly relationView?: View | undefined
   /** The app whose roles answer permission keys on the organization itself. */
   readonly app: string | null
   readonly explain?: boolean
-  /** Tuples that are visited at most; `TUPLES_PER_CHECK_MAX` by default. */
+  /** The most tuples that may be visited. Default `TUPLES_PER_CHECK_MAX`. */
   readonly tuplesMax?: number | undefined
   /** Shared by all checks of one question. Default: a question without context. */
   readonly conditions?: ConditionRun | undefined
-  /** Counts the tuples that are visited, whether they lead to an answer or to a bound. */
+  /** Adds up the tuples that were visited, also when there was no answer. */
   readonly meter?: { tuplesCount: number }
 }
 export type Answer = {
   readonly allowed: boolean
   readonly code: ReasonCode
-  /** The way that led to it; only when asked for. */
+  /** Why the answer is as it is; only with `explain`. */
   readonly reason?: Reason
 }
 
 const LETTER_A = 'a'.charCodeAt(0)
-/** Never used up. */
+/** A slice that is never used up. */
 const ENDLESS = new Slice(Number.POSITIVE_INFINITY)
 const NOTHING_HELD = denied('none')
 const SUSPENDED = denied('membership_suspended')
@@ -52,7 +52,7 @@ const ALLOWED: { readonly [W in Way]: Answer } = {
   model: { allowed: true, code: 'model' },
 }
 
-/** This question has no answer; the others of the request have theirs. */
+/** Does the error concern one check only, so that the other checks of the request still have answers? */
 export const isUndecided = (error: unknown): error is PdpError & { readonly code: UndecidedCode } =>
   error instanceof PdpError && (error.code === 'evaluation_limit' || error.code === 'condition_failed')
 
@@ -74,13 +74,13 @@ type Question = {
   readonly check: PermissionCheck
 }
 
-/** As answerCheck, as far as the slice reaches. */
+/** Does what answerCheck does, but pauses when the slice is used up. */
 export function answerWithin(slice: Slice, question: Question): Sliced<Answer | undefined> {
   const answer = answerOf(slice, question, null)
   return question.asked.explain === true ? thenExplained(slice, question, answer) : answer
 }
 
-/** Apart from answerWithin: what a function that is made there refers to would be kept by every call. */
+/** A function of its own, because a closure in answerWithin would cost every call, also one without explanation. */
 function thenExplained(
   slice: Slice,
   question: Question,
@@ -104,29 +104,29 @@ function explained(slice: Slice, question: Question, answer: Answer | undefined)
   })
 }
 
-/** `begun`: the search that was paused. */
+/** `begun`: the search that was paused, or null at the first call. */
 function answerOf(slice: Slice, question: Question, begun: Search | null): Sliced<Answer | undefined> {
   const { view, model, asked, check } = question
   const node = view.organization(asked.organization)
   const membership = view.membership(asked.organization, asked.subject)
   const { resource } = check
-  // By its first letter, few resources can be an app: comparing a text costs a call.
+  // The first letter excludes most resources, which saves the call of startsWith.
   const app = resource.charCodeAt(0) === LETTER_A && resource.startsWith('app:')
   const own = isOwn(asked.organization, resource)
   const tier = own && MEMBERSHIP_RELATIONS.has(check.relation)
   const byRole = app || (own && isPermissionQuestion(model, check.relation))
   // An app's keys are held through roles only.
   const byTuple = !app && (tier || isRelation(model, check))
-  // Nothing that is held without an active membership counts, so nothing about it has to be decided.
+  // Tuples do not count while a membership is not active, so no relation has to be evaluated then.
   const isHeld = node !== null && (membership == null || membership.status === 'active')
-  // Everything is evaluated before giving up for want of rows, so that one load brings it all.
+  // All parts are evaluated even when rows are missing, so that one load brings the rows of all.
   const isAsked = byTuple && isHeld
   const near = isAsked && begun === null ? nearOf(question) : null
   let related: Truth = near === null ? FALSE : answerNear(slice, near, question)
   let way: Way = near === null ? 'tuple' : near.way
   let undecided: unknown = null
   if (isAsked && (near === null || related === UNKNOWN)) {
-    // A question of its own: one that is handed on has to be made for every check, also where nothing is searched.
+    // The object is made again here: a parameter that is passed on would have to be allocated for every check.
     const far = searched(slice, { view, model, asked, check }, begun)
     if (far instanceof Paused) return far
     related = far.related
@@ -134,7 +134,7 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
     undecided = far.undecided
   }
   const role = byRole ? roleAnswer(view, asked, check) : NOTHING_HELD
-  // An organization that does not exist has no rows, so nothing more is waited for.
+  // An organization that does not exist has no rows, so missing rows do not matter.
   if (node === null) return NOTHING_HELD
   if (node === undefined || membership === undefined) return undefined
   // Grants in this organization do not count; those in an ancestor or in the environment do.
@@ -147,7 +147,7 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   return byRole && role.code !== 'unknown_relation' ? role : UNKNOWN_RELATION
 }
 
-/** The result of a search. `undecided`: why it came to nothing. */
+/** The result of a search. `undecided`: the error when it could not decide, else null. */
 type Far = { readonly related: Truth; readonly way: Way; readonly undecided: unknown }
 
 function searched(slice: Slice, question: Question, begun: Search | null): Far | Paused<Answer | undefined> {
@@ -166,7 +166,7 @@ function nearOf({ view, model, asked }: Question): Near {
   return new Near({ view: asked.relationView ?? view, log: asked.organization, model, subject: asked.subject })
 }
 
-/** Most relations are near. UNKNOWN where they are not, and have to be searched. */
+/** Answers by recursion, which decides most checks; UNKNOWN when a search is needed. */
 function answerNear(slice: Slice, near: Near, { asked, check }: Question): Truth {
   const truth = near.answer(check.resource, check.relation, NEAR_LEVELS)
   const { tuplesCount } = near
@@ -192,7 +192,7 @@ function visit(slice: Slice, search: Search, { asked: { meter }, check }: Questi
   }
 }
 
-/** Is it the organization itself? No text is made to tell. */
+/** Is the resource the organization itself? Compares without making a new string. */
 function isOwn(organization: string, resource: string): boolean {
   if (resource.length !== 'organization:'.length + organization.length) return false
   return resource.startsWith('organization:') && resource.endsWith(organization)
@@ -202,7 +202,7 @@ function isPermissionQuestion(model: Model, relation: string): boolean {
   return !MEMBERSHIP_RELATIONS.has(relation) && model.get('organization')?.has(relation) !== true
 }
 
-/** A modelled type has the relations of its model; any other type has whatever its tuples say. */
+/** A type in the model has the relations of the model; any other type has every relation. */
 function isRelation(model: Model, { relation, resource }: PermissionCheck): boolean {
   if (model.size === 0) return true
   const relations = model.get(typeOf(resource))
@@ -229,7 +229,7 @@ function roleAnswer(view: View, asked: CheckInput, check: PermissionCheck): Answ
 
 const NOWHERE: readonly string[] = []
 
-/** Apps that declare the key, of those that the question is about. Undefined while rows are missing. */
+/** The apps, among those that the question is about, that declare the key. Undefined while rows are missing. */
 function declaringApps(view: View, app: string | null, key: string): readonly string[] | undefined {
   const manifests = view.manifests()
   const roles = view.roles()
@@ -240,7 +240,7 @@ function declaringApps(view: View, app: string | null, key: string): readonly st
   return roles.some(({ permissions }) => permissions.includes(key)) ? [ANY_APP] : NOWHERE
 }
 
-/** A key that apps declare, but not the one whose roles count. */
+/** A detail for a denial when other apps declare the key, but not the app whose roles count. */
 function ofAnotherApp({ view, asked: { app }, check: { relation, resource } }: Question): readonly string[] {
   const apps = typeOf(resource) === 'app' ? NOWHERE : (declaringApps(view, ANY_APP, relation) ?? NOWHERE)
   if (apps === NOWHERE) return []
@@ -267,7 +267,7 @@ function roleReason(
 
 type RelationReason = Omit<Reason, 'code' | 'message'>
 
-/** A second walk over the same moment, which notes what it passes: the decision itself never depends on it. Undefined while rows are missing. */
+/** Searches again over the same view, with notes for the explanation; the decision stays. Undefined while rows are missing. */
 function relationReason(slice: Slice, question: Question, answer: Answer): Sliced<RelationReason | undefined> {
   const { check } = question
   const isNamed = isRelationName(check.relation) && typeOf(check.resource) !== 'app'
@@ -287,7 +287,7 @@ function readOff(
     if (search.holdsWithin(slice, resource, relation) === PAUSED) return new Paused(() => readOff(slice, search, of))
     return !of.answer.allowed && search.lacksRows ? undefined : search.explanation
   } catch (err) {
-    // A denial is explained by more than it takes to decide it, which may be too much.
+    // An explanation visits more than the decision did, and may reach a bound that the decision did not.
     if (isUndecided(err)) return NO_REASON
     throw err
   }

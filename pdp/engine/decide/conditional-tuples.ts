@@ -1,4 +1,4 @@
-/** The tuples with a condition that one check reads: which of them count, and of which that cannot be told. */
+/** Finds which tuples with a condition count for one check, and for which that cannot be decided. */
 
 import type { JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
@@ -12,7 +12,7 @@ export type AskedRelation = {
   readonly object: string
   readonly relation: string
   readonly allowed: Allowed
-  /** Gets a sentence for each condition that is false; null where nobody asks why. */
+  /** Collects a sentence for each condition that is false; null without `explain`. */
   readonly unmet: string[] | null
 }
 export type Wanted = {
@@ -20,14 +20,14 @@ export type Wanted = {
   readonly countMax: number
   readonly isWanted?: (subject: string) => boolean
 }
-/** Why it cannot be told whether a tuple counts. `missing`: parameters without a value. */
+/** Why it cannot be decided whether a tuple counts. `missing`: parameters that have no value. */
 export type Doubt = { readonly message: string; readonly missing: readonly string[] }
-/** A subject that a tuple which counts names; with a doubt, it counts perhaps. */
+/** A subject of a tuple that counts; with a doubt, of one that perhaps counts. */
 export type Named = { readonly subject: string; readonly doubt: Doubt | null }
-/** `rows`: how many were read. */
+/** Tuples that count or may count. `rows`: how many were read. */
 export type Met = { readonly named: readonly Named[]; readonly rows: number }
 
-/** False conditions of one relation of an object that are named at most. */
+/** How many false conditions of one relation of an object an explanation names. */
 const UNMET_MAX = 10
 
 export class ConditionalTuples {
@@ -42,7 +42,7 @@ export class ConditionalTuples {
     this.#run = run
   }
 
-  /** Does the tuple that names the subject count? Null while rows are missing. */
+  /** Is there a tuple with exactly this subject, and does it count? Null while rows are missing. */
   names(place: AskedRelation, subject: string): boolean | Doubt | null {
     const { object, relation, allowed } = place
     if (!allowed.has(isWildcard(subject) ? subject : subjectType(subject))) return false
@@ -51,7 +51,7 @@ export class ConditionalTuples {
     return condition !== null && this.#counts(place, { subject, condition })
   }
 
-  /** Usersets and wildcards that `isWanted`, or plain objects. Undefined while rows are missing; null past `countMax`. */
+  /** Tuples whose subjects are of `kind` and `isWanted`. Undefined while rows are missing; null for more than `countMax`. */
   met(place: AskedRelation, wanted: Wanted): Met | null | undefined {
     const { isWanted = () => true } = wanted
     const rows = this.#view.conditional(this.#log, place.object, place.relation, wanted)

@@ -1,4 +1,4 @@
-/** Why a check came out as it did, read off its subgoals: the steps that led to an allow, and tuples that would lead to one. */
+/** Explains a check by its subgoals: the steps that led to an allow, or the tuples that would lead to one. */
 
 import type { PermissionCheck, Reason, ReasonStep } from '../../shared/domain/decision.ts'
 import type { JournalId } from '../../shared/domain/journal.ts'
@@ -11,11 +11,11 @@ import type { Edge, Notes, Subgoal } from './subgoals.ts'
 import type { Userset } from './usersets.ts'
 import { FALSE, TRUE, type View } from './view.ts'
 
-/** Missing tuples that are named at most, and conditions that are false. */
+/** How many missing tuples and how many false conditions an explanation names. */
 const MISSING_MAX = 20
 const UNMET_MAX = 10
 
-/** The root was decided while everything was noted. */
+/** The explanation of a root that was decided with notes. */
 export function explanationOf(root: Subgoal | null, spend: Spend): Omit<Reason, 'code' | 'message'> {
   if (root?.truth === TRUE) return { path: pathTo(root), missing: [] }
   if (root?.truth !== FALSE) return { path: [], missing: [] }
@@ -39,8 +39,8 @@ export const undecidedReason = ({
 })
 
 /**
- * The chain from the resource down to the subject. Every subgoal was decided after what decided it, so that no chain comes
- * back to where it was; what several operands lean on is listed once.
+ * The chain from the resource down to the subject. A subgoal is decided after its witness, so the chain has no cycle. A subgoal
+ * on which several operands depend is listed once.
  */
 function pathTo(root: Subgoal): readonly ReasonStep[] {
   const path: ReasonStep[] = []
@@ -65,11 +65,11 @@ type Wanting = {
   readonly unmet: readonly string[]
 }
 
-/** Tuples, any one of which would turn the denial into an allow, and tuples that would but for their condition. */
+/** Tuples of which any one would turn the denial into an allow, and tuples that would do so if their condition were true. */
 function wantingIn(root: Subgoal, spend: Spend): Wanting {
   const missing = new Set<string>()
   const unmet = new Set<string>()
-  /** By the first way on which each goal was found. */
+  /** The edge by which each goal was first reached. */
   const ways = new Map<Subgoal, Edge | null>()
   const reached = new Map<string, ReasonStep>()
   const todo: { readonly goal: Subgoal; readonly by: Edge | null }[] = [{ goal: root, by: null }]
@@ -87,9 +87,9 @@ function wantingIn(root: Subgoal, spend: Spend): Wanting {
       for (const edge of edges) if (edge.to.truth !== TRUE) todo.push({ goal: edge.to, by: edge })
       continue
     }
-    // No tuple makes good for a condition that cannot be evaluated.
+    // No tuple can help while a condition cannot be evaluated.
     if (!goal.complete) continue
-    // One tuple can make good for one operand only, and none for what excludes.
+    // One tuple can satisfy one missing operand, and none can undo an exclusion.
     const wanting = edges.filter(({ to, negative }) => to.truth !== (negative ? FALSE : TRUE))
     const [only] = wanting
     if (wanting.length === 1 && only !== undefined && !only.negative) todo.push({ goal: only.to, by: only })
@@ -101,14 +101,14 @@ function wantingIn(root: Subgoal, spend: Spend): Wanting {
   }
 }
 
-/** The steps from the root to where a tuple is missing. */
+/** Adds the steps from the root to the goal at which a tuple is missing. */
 function addWay(steps: Map<string, ReasonStep>, ways: ReadonlyMap<Subgoal, Edge | null>, last: Edge | null): void {
   const edges: Edge[] = []
   for (let edge = last; edge !== null; edge = ways.get(edge.from) ?? null) edges.unshift(edge)
   for (const step of edges.flatMap((edge) => edge.steps ?? [])) steps.set(JSON.stringify(step), step)
 }
 
-/** Where the subject holds what is asked for, but for something that is subtracted: by which tuple it is. */
+/** For each `but not` that alone denies the relation: the tuples by which the subject is excluded. */
 function exclusionsFor(root: Subgoal): readonly string[] {
   const found = new Set<string>()
   const seen = new Set<Subgoal>()
@@ -130,7 +130,7 @@ function exclusionsFor(root: Subgoal): readonly string[] {
   return [...found]
 }
 
-/** Further mistakes in a question that was denied: names that nothing declares, and a membership that does not count. */
+/** Further reasons for a denial: names that nothing declares, and a membership that does not count. */
 export function denialDetails(
   view: View,
   model: Model,
@@ -163,7 +163,7 @@ export function denialDetails(
 
 const OURS: ReadonlySet<string> = new Set([...SUBJECT_TYPES, 'app'])
 
-/** The last in the definition first, so that the first is on top of what is still to do. */
+/** The edges of a goal, the last of its definition first, so that a stack takes the first one next. */
 function* edgesOf(goal: Subgoal): Iterable<Edge> {
   for (let edge = goal.edges; edge !== null; edge = edge.previous) yield edge
 }

@@ -1,8 +1,8 @@
 /**
  * Relation models: the OpenFGA language (schema 1.1) compiled into what the evaluator walks. A relation may lead back to
  * itself, through `but not` too: what is subtracted is worked out completely before it is subtracted. A question whose
- * answer would depend on its own absence (`a` holds if and only if it does not) has none, and is `evaluation_limit`; that
- * is judged on the tuples, question by question, and never on the model.
+ * answer would depend on its own absence (`a` holds if and only if it does not) fails with `evaluation_limit`. Only tuples can
+ * show this, so each question finds out by itself, and no model is refused for it.
  */
 import type { ConditionDefinition } from './conditions/condition.ts'
 
@@ -14,7 +14,7 @@ export type Direct = {
   readonly wildcards: ReadonlySet<string>
   /** `group#member` */
   readonly usersets: ReadonlySet<string>
-  /** Subjects as above whose tuples count with one of these conditions; null where there are none. */
+  /** Subjects, written as above, whose tuples count with one of these conditions; null when there are none. */
   readonly conditional: ReadonlyMap<string, ReadonlyMap<string, ConditionDefinition>> | null
 }
 export type Expression =
@@ -24,15 +24,15 @@ export type Expression =
   | { readonly kind: 'computed'; readonly relation: string }
   /** `relation from tupleset` */
   | { readonly kind: 'from'; readonly tupleset: string; readonly relation: string; readonly parents: Direct }
-/** type -> relation -> expression. A type that is not in it has direct tuples and usersets for any relation. */
+/** type -> relation -> expression. A type that is absent has every relation, with direct tuples and usersets. */
 export type Model = ReadonlyMap<string, ReadonlyMap<string, Expression>>
 
 export const NO_MODEL: Model = new Map()
 
-/** Models name these without saying anything about them; an app that does say something, as about its groups, owns them. */
+/** Types that any model may name. An app whose model defines relations for one of them, such as `group`, owns that type. */
 export const SUBJECT_TYPES: ReadonlySet<string> = new Set(['user', 'service', 'group', 'organization'])
 
-/** The models of all apps as one: a type is declared by one app only, and merely naming a type of subjects declares nothing. */
+/** Merges the models of all apps. Each type is declared by one app only; naming a subject type without relations declares nothing. */
 export function mergeModels(models: readonly Model[]): Model {
   const declared = models.flatMap((model) => [...model])
   return new Map(declared.filter(([type, relations]) => relations.size > 0 || !SUBJECT_TYPES.has(type)))

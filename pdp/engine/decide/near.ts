@@ -1,6 +1,6 @@
 /**
- * Relations that are near are answered by recursion: that takes a few tuples, and no subgoals. There is no answer here to what lies further
- * away or leads back to itself. Operands are taken in the order in which subgoals are expanded, so that the way is the same.
+ * Answers a check by recursion, if few levels and tuples suffice; it makes no subgoals. Answers UNKNOWN to anything larger or cyclic.
+ * Operands are taken in the order in which a search expands subgoals, so that the reason code is the same.
  */
 import type { JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
@@ -10,16 +10,16 @@ import type { Way } from './subgoals.ts'
 import type { Userset } from './usersets.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
 
-/** Levels that are near. */
+/** How many levels the recursion may go down. */
 export const NEAR_LEVELS = 24
-/** Tuples that are visited for one answer. */
+/** How many tuples may be visited for one answer. */
 export const NEAR_TUPLES = 100
-/** Parents of one relation, or usersets. */
+/** How many parents or usersets of one relation are followed. */
 const FAN_OUT_MAX = 8
 
 type From = Extract<Expression, { kind: 'from' }>
 type Exclusion = Extract<Expression, { kind: 'exclusion' }>
-/** The relation that is being answered. `relations`: of the object's type. */
+/** The relation that is being answered. `relations`: all of the object's type. */
 type OpenRelation = {
   readonly object: string
   readonly relations: Relations
@@ -27,18 +27,18 @@ type OpenRelation = {
   readonly level: number
 }
 
-/** A wide step counts for several. */
+/** The level below: a step to many objects counts as several levels. */
 export const levelAfter = (level: number, fanOut: number): number => level + 32 - Math.clz32(fanOut)
 
 export class Near {
-  /** How the last allow came about. */
+  /** The way of the last allow. */
   way: Way = 'tuple'
-  /** Visited for the last answer. */
+  /** How many tuples the last answer visited. */
   tuplesCount = 0
   readonly #view: View
   readonly #log: JournalId
   readonly #subject: string
-  /** Null where there is no model, whose terms it takes. */
+  /** Null without a model. */
   readonly #terms: CheckTerms | null
   #levelMax = 0
 
@@ -49,7 +49,7 @@ export class Near {
     this.#terms = of.model.size === 0 ? null : new CheckTerms(of)
   }
 
-  /** UNKNOWN where it takes more to tell. `levelMax`: how far it may lead; 0: nowhere but to groups. */
+  /** UNKNOWN when it cannot decide. `levelMax`: how many levels it may go down; 0: only to the groups of the subject. */
   answer(object: string, relation: string, levelMax: number): Truth {
     this.#levelMax = levelMax
     this.tuplesCount = 0
@@ -135,7 +135,7 @@ export class Near {
     if (terms === null || level >= this.#levelMax) return UNKNOWN
     const parents = this.#view.objects(this.#log, object, tupleset, FAN_OUT_MAX)
     if (parents == null || !this.#count(parents.length)) return UNKNOWN
-    // Parents on a condition are not among them.
+    // `parents` has no tuples with a condition, so without an allow they leave the result open.
     let result: Truth = allowed.conditional === null ? FALSE : UNKNOWN
     for (const parent of parents) {
       if (!allowed.types.has(terms.typeOf(parent))) continue
@@ -146,7 +146,7 @@ export class Near {
     return result
   }
 
-  /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
+  /** Answers by the relation's own tuples. `allowed` null: without a model, any subject counts but a wildcard. */
   #direct(object: string, relation: string, level: number, allowed: Direct | null): Truth {
     if (isTierOf(this.#log, object, relation)) return UNKNOWN
     let result: Truth = allowed === null || allowed.conditional === null ? FALSE : UNKNOWN
@@ -168,7 +168,7 @@ export class Near {
   }
 
   #group(userset: Userset): Truth {
-    if (isWildcard(this.#subject)) return FALSE // a group names its members
+    if (isWildcard(this.#subject)) return FALSE // members of a group are named one by one
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)
     return truth === TRUE ? this.#held('group') : (truth ?? UNKNOWN)
   }

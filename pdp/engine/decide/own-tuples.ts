@@ -1,4 +1,4 @@
-/** A relation's own tuples: what they say by themselves. */
+/** Decides what a relation's own tuples say without further subgoals: tiers, groups, conditions, and doubts about them. */
 
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { JournalId } from '../../shared/domain/journal.ts'
@@ -21,9 +21,9 @@ export class OwnTuples {
   readonly #budget: Budget
   readonly #explains: boolean
   readonly #run: ConditionRun | null
-  /** Made once a relation allows a condition, as few do. */
+  /** Null until a relation allows a condition, as few do. */
   #conditional: ConditionalTuples | null = null
-  /** By what they keep from being decided. */
+  /** Doubts by the subgoal that they keep from being decided. */
   readonly #doubts = new Map<Subgoal, Doubt[]>()
 
   constructor(
@@ -51,7 +51,7 @@ export class OwnTuples {
     return this.#conditional
   }
 
-  /** The goal may hold by a tuple of which it cannot be told whether it counts. @returns false: that is left out of it. */
+  /** Notes that the goal may hold by a tuple with a doubt. @returns false: the goal is not complete without it. */
   doubted(goal: Subgoal, doubt: Doubt): false {
     const known = this.#doubts.get(goal)
     if (known === undefined) this.#doubts.set(goal, [doubt])
@@ -59,16 +59,16 @@ export class OwnTuples {
     return false
   }
 
-  /** Holds never, and does not as soon as `to` does not: the tuple in doubt may lead there. */
+  /** A subgoal for a tuple in doubt that leads to `to`: false when `to` is false, and otherwise undecided. */
   inDoubt(to: Subgoal, doubt: Doubt): Subgoal {
-    // Never complete, so that nothing makes it true.
+    // It is never completed, so it never becomes true.
     const both = new Subgoal(to.object, to.type, to.relation, null, 'all')
     lean(new Edge({ from: both, to, negative: false, byRule: true, steps: null }))
     this.doubted(both, doubt)
     return both
   }
 
-  /** Why the root could not be decided, with all parameters on which it depends. Null where no condition is the reason. */
+  /** The error for a root that conditions left undecided, with all parameters that have no value; null when another reason did. */
   failureOf(root: Subgoal): PdpError | null {
     if (this.#doubts.size === 0) return null
     const [first, ...others] = [...undecidedBelow(root)].flatMap((goal) => this.#doubts.get(goal) ?? [])
@@ -77,7 +77,7 @@ export class OwnTuples {
     return new PdpError('condition_failed', first.message, { missingContext: [...missing].sort() })
   }
 
-  /** Tiers come from memberships only; no tier implies another unless the model says so. */
+  /** Decides a membership tier. Only a membership gives it, and no tier implies another unless the model says so. */
   tier(goal: Subgoal, allowed: Direct | null): boolean {
     const { relation } = goal
     if (!this.#terms.mayName(allowed)) return true
@@ -88,7 +88,7 @@ export class OwnTuples {
     return found(goal, 'membership')
   }
 
-  /** The subject itself, by a tuple with a condition. @returns false when that cannot be told. */
+  /** Decides whether a tuple with a condition names the subject itself. @returns false when that is not known. */
   namedOnCondition(goal: Subgoal, place: AskedRelation): boolean {
     const named = this.conditions.names(place, this.#subject)
     if (named === null) return this.#budget.missed()
@@ -104,9 +104,9 @@ export class OwnTuples {
     return this.conditions.met(place, { kind: 'usersets', isWanted, countMax })
   }
 
-  /** From the subject's side, so that a large group costs nothing. `doubt`: whether the tuple that names it counts. */
+  /** Decides by the groups of the subject, so that a large group costs nothing. `doubt`: about the tuple that names the group. */
   group(goal: Subgoal, userset: Userset, doubt: Doubt | null): boolean {
-    if (isWildcard(this.#subject)) return true // a group names its members
+    if (isWildcard(this.#subject)) return true // members of a group are named one by one
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)
     if (truth === FALSE) {
       if (this.#explains) notesOf(goal).missed.push(`${userset.text}@${this.#subject}`)

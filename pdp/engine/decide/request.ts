@@ -1,4 +1,4 @@
-/** The form of a decision request, with every issue and its JSON pointer. */
+/** Validates the form of a decision request, and reports every issue with its JSON pointer. */
 import type { AskedSubject, DecideRequest, PermissionCheck } from '../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject, jsonText } from '../../shared/domain/json.ts'
@@ -20,7 +20,7 @@ export const CHECKS_MAX = 256
 export const ENTITLEMENTS_MAX = 256
 const NO_ISSUES: readonly ValidationIssue[] = []
 
-/** Mistakes in the context of a question, whatever the conditions say. */
+/** Issues in the form of a question's context, which do not depend on conditions. */
 export function contextIssues(context: JsonObject | undefined): readonly ValidationIssue[] {
   if (context === undefined) return NO_ISSUES
   if (!isJsonObject(context)) return [{ place: '/context', message: 'is not an object' }]
@@ -62,7 +62,7 @@ export function asOfIssues(asOfMs: number | undefined): readonly ValidationIssue
 const isActor = (actor: DecideRequest['actor']): boolean =>
   actor === undefined || (actor.type === 'service' && isId(actor.id))
 
-/** Builds nothing: most requests are right. */
+/** Whether the request is certainly valid. It allocates nothing, since most requests are valid. */
 function isRequest(request: DecideRequest): boolean {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX || contextualTuples.length > 0)
@@ -72,7 +72,7 @@ function isRequest(request: DecideRequest): boolean {
   return isId(organization) && isAsked(subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
 }
 
-/** As assertRequest, for one check, without building anything when it is right. */
+/** Does what assertRequest does for a single check, and allocates nothing when it is valid. */
 export function assertCheck(
   organization: string,
   subject: AskedSubject,
@@ -84,7 +84,7 @@ export function assertCheck(
   throw invalid([...subjectIssues(organization, subject), ...checkIssues(check, ''), ...issues])
 }
 
-/** Mostly a user or a service by itself, of whom only the id has to be checked. */
+/** The usual subject is a user or a service, of which only the id has to be checked. */
 const isAsked = (subject: AskedSubject): boolean =>
   subject.relation === undefined && (subject.type === 'user' || subject.type === 'service')
     ? isObjectId(subject.id) || subject.id === '*'

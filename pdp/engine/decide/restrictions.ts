@@ -1,4 +1,4 @@
-/** Type restrictions: which tuples count under a model, and the message about one that does not. */
+/** Type restrictions: whether a tuple counts under a model, and the message when it does not. */
 
 import type { ValidationIssue } from '../../shared/domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
@@ -15,18 +15,18 @@ export type Shape = {
   readonly type: string
   readonly relation: string
   readonly subject: string
-  /** Its name; null for none. */
+  /** The name of the condition; null for none. */
   readonly condition: string | null
 }
 type Key = Omit<Tuple, 'expiresAtMs'>
 
 const ON_AN_APP = 'what is held on an app comes from roles only; grant a role of the app instead'
 
-/** Why the model does not let such tuples count, or null. A type without a model takes every relation and subject but wildcards. */
+/** Why tuples of this shape do not count, or null. A type without a model has every relation, with any subject but wildcards. */
 export function shapeIssue(model: Model, { type, relation, subject, condition }: Shape): string | null {
   if (isDelegation({ object: `${type}:`, relation })) return null
   const relations = model.get(type)
-  // Whatever models say of apps, who serves refuses: they have no relations.
+  // Apps have no relations: reservedTypeIssues refuses a model that gives them some.
   if (type === 'app' && (relations === undefined || relations.size === 0)) return ON_AN_APP
   if (relations === undefined) {
     if (isWildcard(subject))
@@ -51,7 +51,7 @@ export function shapeIssue(model: Model, { type, relation, subject, condition }:
   return plain || named !== undefined ? `${refused} with condition "${condition}"` : refused
 }
 
-/** As shapeIssue, for a tuple with the context that it stores. */
+/** Does what shapeIssue does, for a tuple with its stored context. */
 export function restrictionIssue(model: Model, tuple: Key): string | null {
   if (isDelegation(tuple)) return delegationIssue(tuple)
   const shape = shapeOf(tuple)
@@ -84,7 +84,7 @@ function takes({ types, wildcards, usersets }: Direct, subject: string): boolean
   return types.has(subject) || usersets.has(subject)
 }
 
-/** A relation has one list of subjects that its tuples may name, wherever it stands in the expression. */
+/** The list of subjects that the relation's own tuples may name, wherever it is in the expression; there is at most one. */
 export function directOf(expression: Expression): Direct | null {
   switch (expression.kind) {
     case 'direct':
@@ -100,8 +100,8 @@ export function directOf(expression: Expression): Direct | null {
 }
 
 /**
- * Limits on what a model says of the types that mean something here: each with its place, and what to rename.
- * Judged when a model is written, never when it is in force.
+ * Issues of a model that redefines types with a meaning of ours, each with its place and what to rename. Checked when a model is
+ * written, and not for models already in force.
  */
 export function reservedTypeIssues(model: Model, placeOf: PlaceOf): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []

@@ -1,10 +1,10 @@
-/** Which roles and permission keys a subject holds in an organization: the one resolver of checks and of token claims. */
+/** Finds the roles and permission keys that a subject holds in an organization, for checks and for token claims alike. */
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import type { View } from './view.ts'
 
-/** No tree of organizations is deeper. */
+/** The most levels of the organization tree. */
 const DEPTH_MAX = 25
 
 /** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */
@@ -29,7 +29,7 @@ export function ancestors(view: Pick<View, 'organization'>, organization: string
 export function heldGrants(view: View, organization: string, subject: string): readonly HeldGrant[] | undefined {
   const path = ancestors(view, organization)
   if (path === undefined) {
-    // Rows that are surely needed are asked for along with the ancestry, so that one load brings both.
+    // Rows that are needed in any case are asked for too, so that one load brings them and the ancestors.
     grantsIn(view, organization, subject)
     view.grants(ENVIRONMENT, subject)
     return undefined
@@ -50,7 +50,7 @@ export function heldGrants(view: View, organization: string, subject: string): r
 
 /** Grants held in one organization, directly or through its own groups; none while the membership there is not active. */
 function grantsIn(view: View, log: JournalId, subject: string): readonly RoleGrant[] | undefined {
-  if (isWildcard(subject)) return [] // a role is granted to somebody
+  if (isWildcard(subject)) return [] // roles are granted to single subjects
   const membership = view.membership(log, subject)
   if (membership === undefined) {
     view.grants(log, subject)
@@ -61,7 +61,7 @@ function grantsIn(view: View, log: JournalId, subject: string): readonly RoleGra
   const above = view.closure(log, subject)
   if (direct === undefined || above === undefined) return undefined
   const held = [...direct]
-  // The members of a group hold what their own group does.
+  // A subject `group:x#member` also holds the grants to its own group.
   const own = subject.startsWith('group:') && subject.endsWith('#member') ? [subject] : []
   for (const userset of [...own, ...above.groups]) {
     const grants = view.grants(log, userset.slice(0, userset.indexOf('#')))
@@ -71,7 +71,7 @@ function grantsIn(view: View, log: JournalId, subject: string): readonly RoleGra
   return held
 }
 
-/** Every app, where a question is about none in particular. No app has this id. */
+/** Stands for every app, in a question about no particular one. No app has this id. */
 export const ANY_APP = '*'
 
 /** Permission keys of the grants: of roles of `app`, or of every app, and of organization-wide roles. Undefined while rows are missing. */

@@ -1,6 +1,6 @@
-/** Long evaluations are done in slices, so that others get their turn in between. */
+/** Long evaluations run in slices, so that others can run in between. */
 
-/** How much may be done before others get their turn. */
+/** How much an evaluation may do before it pauses. */
 export class Slice {
   /** Tuples that may still be visited. */
   left: number
@@ -12,7 +12,7 @@ export class Slice {
 
 /** An evaluation that was not finished within its slice. */
 export class Paused<T> {
-  /** Goes on over the same view, which has to show what it showed before, once the slice has been given more. */
+  /** Continues after the slice was refilled. The view must still show what it showed before. */
   readonly resume: () => Sliced<T>
 
   constructor(resume: () => Sliced<T>) {
@@ -21,15 +21,15 @@ export class Paused<T> {
 }
 export type Sliced<T> = T | Paused<T>
 
-/** `next` is called once there is a value. */
+/** Calls `next` with the value, once a paused evaluation has one. */
 export function after<T, R>(found: Sliced<T>, next: (value: T) => Sliced<R>): Sliced<R> {
   return found instanceof Paused ? new Paused(() => after(found.resume(), next)) : next(found)
 }
 
-/** Work that stops now and then. */
+/** Work that yields now and then, so that it can pause. */
 export type Steps<T> = Generator<undefined, T, undefined>
 
-/** Items that are gone through between two stops. */
+/** How many items are handled between two yields. */
 const ITEMS_PER_STEP = 500
 
 /** Runs a paused evaluation to its end. */
@@ -42,13 +42,13 @@ export function* finished<T>(paused: Paused<T>): Steps<T> {
   return found
 }
 
-/** To its first stop, where it is paused. */
+/** Runs to the first yield, and pauses there. */
 export function begin<T>(steps: Steps<T>): Sliced<T> {
   const { done, value } = steps.next()
   return done === true ? value : new Paused(() => begin(steps))
 }
 
-/** The items, with a stop now and then. */
+/** Calls `act` for each item until it returns false, and yields now and then. @returns false if it did. */
 export function* inSteps<T>(items: Iterable<T>, act: (item: T) => boolean): Steps<boolean> {
   let count = 0
   for (const item of items) {

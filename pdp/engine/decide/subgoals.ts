@@ -1,31 +1,31 @@
 /**
- * The subgoals of a check: a graph of "or" and "and" over relations, solved while it grows, as tabled evaluation of logic
- * programs does. The result is the well-founded model: it does not depend on any order, and leaves undecided only what
- * would depend on its own absence, or on what could not be read.
+ * The subgoals of a check: a graph of "or" and "and" over relations, solved while it grows, like tabled evaluation of logic
+ * programs. The result is the well-founded model: it does not depend on the order of expansion, and leaves undecided only
+ * subgoals that depend on their own absence, or on rows that could not be read.
  */
 import type { ReasonStep } from '../../shared/domain/decision.ts'
 import type { Expression } from './model.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN } from './view.ts'
 
-/** Not decided yet. UNKNOWN, of a subgoal: it cannot be decided. */
+/** The truth of a subgoal that is not decided yet; UNKNOWN means that it cannot be decided. */
 export const OPEN = 2
-/** How an allow came about, for the reason code: a tuple, a membership, a group above the subject, a rule of a model. */
+/** How an allow came about, for the reason code: by a tuple, a membership, a group that holds the subject, or a rule of a model. */
 export type Way = 'tuple' | 'membership' | 'group' | 'model'
-/** A relation of an object; an operand in its definition; the `and` of such operands. The first two are an `or`. */
+/** A subgoal is a relation of an object, or an operand in its definition: both an `or`; or it is the `and` of operands (`all`). */
 export type SubgoalKind = 'relation' | 'operand' | 'all'
 
-/** `from` leans on `to`, or on its absence. */
+/** Says that `from` depends on `to` or, if `negative`, on its absence. */
 export class Edge {
   readonly from: Subgoal
   readonly to: Subgoal
   readonly negative: boolean
-  /** Through a rule of the model, and not through a tuple that names a userset. */
+  /** True when a rule of the model makes the dependency, false when a tuple that names a userset does. */
   readonly byRule: boolean
-  /** Steps for an explanation; only when one is asked for. */
+  /** Steps for an explanation; null when none is asked for. */
   readonly steps: readonly ReasonStep[] | null
-  /** The one before it, of those of `from`. */
+  /** The previous edge of the same `from`. */
   previous: Edge | null = null
-  /** Another one to `to`. */
+  /** The next edge to the same `to`. */
   nextUse: Edge | null = null
 
   constructor(options: Pick<Edge, 'from' | 'to' | 'negative' | 'byRule' | 'steps'>) {
@@ -37,37 +37,37 @@ export class Edge {
   }
 }
 
-/** Notes for the explanation of a relation's own tuples: the steps that it holds by, tuples that would do, and conditions that are false. */
+/** Notes for an explanation about a relation's own tuples: steps by which it holds, tuples that would do, and false conditions. */
 export type Notes = { found: readonly ReasonStep[]; readonly missed: string[]; readonly unmet: string[] }
 
 export class Subgoal {
   readonly object: string
-  /** The object's type; '' where there is no model. */
+  /** The object's type; '' without a model. */
   readonly type: string
   readonly relation: string
-  /** Null: no model says what it is. */
+  /** The definition; null when no model has one. */
   readonly expression: Expression | null
   readonly kind: SubgoalKind
   truth: Truth | typeof OPEN = OPEN
-  /** Operands that may still decide it; one more until it is complete. */
+  /** How many operands may still decide it, plus one until it is complete. */
   waiting = 1
-  /** All of its definition has been expanded. */
+  /** True once its whole definition has been expanded. */
   complete = false
-  /** It is being expanded, or going to be. */
+  /** True when it is being expanded or waits for it. */
   queued = false
-  /** How far it is from what was asked, where a wide step counts for several. */
+  /** How many levels it is below the root; a step to many objects counts as several. */
   level = 0
   way: Way = 'tuple'
-  /** The goals that it leans on, the last in its definition first. */
+  /** Edges to the subgoals that it depends on, the last of its definition first. */
   edges: Edge | null = null
-  /** The goals that lean on it. */
+  /** Edges from the subgoals that depend on it. */
   uses: Edge | null = null
-  /** The edge that decided it; null where a tuple of its own did. */
+  /** The edge that decided it; null when a tuple of its own did. */
   witness: Edge | null = null
   notes: Notes | null = null
-  /** In the table of subgoals. */
+  /** The next subgoal in the list or bucket of Frontier. */
   next: Subgoal | null = null
-  /** These serve `settle` alone. */
+  /** Used by settle.ts only, as is `needs`. */
   order = 0
   needs = 0
 
@@ -83,28 +83,28 @@ export class Subgoal {
 /** `or` is decided by the first operand that is true, `and` by the first that is false. */
 const decidedBy = (goal: Subgoal): typeof TRUE | typeof FALSE => (goal.kind === 'all' ? FALSE : TRUE)
 
-/** Is anything undecided that leans on it? */
+/** Does an undecided relation depend on it? */
 export function isNeeded(goal: Subgoal): boolean {
   for (let use = goal.uses; use !== null; use = use.nextUse)
     if (use.from.truth === OPEN && (use.from.kind === 'relation' || isNeeded(use.from))) return true
   return false
 }
 
-/** By its own tuples, or for good. */
+/** Decides a subgoal, and all that follows from it. */
 export function decide(goal: Subgoal, truth: typeof TRUE | typeof FALSE): void {
   if (goal.truth !== OPEN) return
   goal.truth = truth
   if (goal.uses !== null) passOn([goal])
 }
 
-/** It is allowed, in this way. */
+/** Decides that the subgoal holds, in this way. */
 export function found(goal: Subgoal, way: Way): true {
   goal.way = way
   decide(goal, TRUE)
   return true
 }
 
-/** All operands are there: once none of them can decide it any more, it is the opposite. */
+/** Notes that all operands are known: when none of them can still decide it, an `or` is false and an `and` is true. */
 export function completed(goal: Subgoal): void {
   goal.complete = true
   goal.waiting--
@@ -121,13 +121,13 @@ export function lean(edge: Edge): void {
   if (to.truth !== OPEN && notify(edge) && from.uses !== null) passOn([from])
 }
 
-/** The way of a subgoal that holds because another one does. */
+/** The way of a subgoal that holds because `to` holds. */
 export const wayBy = (to: Subgoal, byRule: boolean): Way => (byRule ? 'model' : wayByTuple(to.way))
 
-/** Through a tuple that names a userset. */
+/** The way of a subgoal that holds through a tuple that names a userset. */
 export const wayByTuple = (way: Way): Way => (way === 'tuple' ? 'group' : way)
 
-/** All goals that keep a goal from being decided, itself included. */
+/** The undecided subgoals that a root depends on, itself included. */
 export function undecidedBelow(root: Subgoal): ReadonlySet<Subgoal> {
   const found = new Set([root])
   // A loop over a Set also visits members that are added while it runs.
@@ -136,13 +136,13 @@ export function undecidedBelow(root: Subgoal): ReadonlySet<Subgoal> {
   return found
 }
 
-/** `todo`: decided subgoals whose users have not been notified yet. */
+/** Notifies the subgoals that depend on those in `todo`, which are decided, and so on. */
 export function passOn(todo: Subgoal[]): void {
   for (let goal = todo.pop(); goal !== undefined; goal = todo.pop())
     for (let use = goal.uses; use !== null; use = use.nextUse) if (notify(use)) todo.push(use.from)
 }
 
-/** @returns true when that decided the subgoal that leans. */
+/** @returns true when this decided `from`. */
 function notify(edge: Edge): boolean {
   const { from, to, negative } = edge
   if (from.truth !== OPEN || to.truth === OPEN || to.truth === UNKNOWN) return false

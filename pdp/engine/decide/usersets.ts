@@ -3,7 +3,7 @@ import { isWildcard, typeOf } from '../../shared/domain/names.ts'
 
 export const isUserset = (subject: string): boolean => subject.includes('#') || isWildcard(subject)
 
-/** As models name it: `group#member` for a userset, `user` for `user:*` and `user:a`. */
+/** The type of a subject as models write it: `group#member` for a userset, `user` for `user:*` and `user:a`. */
 export function subjectType(subject: string): string {
   const hash = subject.indexOf('#')
   return hash < 0 ? typeOf(subject) : `${typeOf(subject)}${subject.slice(hash)}`
@@ -11,12 +11,12 @@ export function subjectType(subject: string): string {
 
 export class Userset {
   readonly text: string
-  /** Given by the index that made it, which finds it again by this number; 0: no index did. */
+  /** Its number in the NumberedNames that made it; 0 when none did. */
   readonly number: number
-  /** `group:x#member`, which is followed from the subject's side unless a model says what a group is. */
+  /** True for `group:x#member`, which is answered by the subject's groups unless a model defines groups. */
   readonly isGroup: boolean
   readonly #hash: number
-  /** Taken out of the text once they are needed: a text that was looked up before is found faster. */
+  /** The parts of the text, cut out when first needed; the same string is found faster in a Map the second time. */
   #object: string | null = null
   #relation: string | null = null
   #type: string | null = null

@@ -9,7 +9,7 @@ import {
 } from '@bufbuild/protobuf/wkt'
 import ipaddr from 'ipaddr.js'
 
-/** The library knows no object types but messages, so that an address is a message that holds its bytes. */
+/** An address is a protobuf message with its bytes, because the library has no other object types. */
 const FILE = create(FileDescriptorProtoSchema, {
   name: 'portcullis/condition.proto',
   package: 'portcullis.condition',
@@ -47,7 +47,7 @@ export const ADDRESS_FUNCTIONS: CelFunc[] = [
   }),
 ]
 
-/** Null when the text is not an address, or has a zone: an address of a link says nothing elsewhere. */
+/** Null when the text is not an address, or has a zone: an address with a zone has a meaning on one machine only. */
 export function addressValue(text: string): ReflectMessage | null {
   const bytes = addressBytes(text)
   if (bytes === null) return null
@@ -57,8 +57,8 @@ export function addressValue(text: string): ReflectMessage | null {
 }
 
 /**
- * The URL parser writes IPv6 in hexadecimal first: ipaddr.js also reads numbers and octal and short forms, and takes
- * `::192.0.2.1` for an IPv4 address that is mapped.
+ * The URL parser first brings IPv6 into one form, because ipaddr.js also accepts plain numbers, octal and short forms, and reads
+ * `::192.0.2.1` as a mapped IPv4 address.
  */
 function addressBytes(text: string): readonly number[] | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text).toByteArray()
@@ -70,7 +70,7 @@ function addressBytes(text: string): readonly number[] | null {
 
 type Network = { readonly bytes: readonly number[]; readonly bits: number }
 
-/** Before the four bytes of an IPv4 address that is written in IPv6. */
+/** The bytes before those of an IPv4 address that is mapped into IPv6. */
 const MAPPED = [...Array<number>(10).fill(0), 0xff, 0xff]
 
 function parseNetwork(text: string): Network | null {
@@ -78,7 +78,7 @@ function parseNetwork(text: string): Network | null {
   const bytes = addressBytes(address)
   const bits = Number(digits)
   if (bytes === null || bits > (address.includes(':') ? 128 : 32)) return null
-  // An IPv4 network written in IPv6 (RFC 4291 section 2.5.5.2) holds the IPv4 addresses; a wider one holds addresses of IPv6.
+  // A network of mapped IPv4 addresses (RFC 4291 section 2.5.5.2) becomes an IPv4 network; a wider one stays a network of IPv6.
   if (!address.includes(':') || bytes.length === 16) return { bytes, bits }
   return bits >= 96 ? { bytes, bits: bits - 96 } : { bytes: [...MAPPED, ...bytes], bits }
 }

@@ -1,4 +1,4 @@
-/** Conditions of a relation model: compiled when the model is, evaluated for one tuple and the context of one question. */
+/** Conditions of a relation model: compiled with the model, evaluated for one tuple and the context of one question. */
 import { type CelInput, celEnv, isCelError, plan } from '@bufbuild/cel'
 import { create } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
@@ -19,20 +19,20 @@ import {
   ValueMismatch,
 } from './parameters.ts'
 
-/** A condition as models in JSON write it. */
+/** A condition in the JSON form of a model. */
 export type ConditionDefinition = {
   readonly name?: string
   readonly expression?: string
   readonly parameters?: { readonly [name: string]: ParameterReference }
 }
 
-/** Values of the parameters, and what is wrong with those that do not fit their type. */
+/** Values of the parameters, and messages about values that do not have the parameter's type. */
 export type Arguments = {
   readonly values: { readonly [parameter: string]: CelInput }
   readonly mismatches: { readonly [parameter: string]: string }
   readonly size: Size
 }
-/** `ok` false: it could not be evaluated with these values. */
+/** `ok` false: the condition could not be evaluated with these values. */
 export type Evaluation =
   | { readonly ok: true; readonly holds: boolean; readonly untilMs: number | null }
   | { readonly ok: false; readonly message: string; readonly missing: readonly string[] }
@@ -41,13 +41,13 @@ export class Condition {
   readonly name: string
   readonly parameters: ReadonlyMap<string, ParameterType>
   readonly #run: (bindings: Record<string, CelInput>) => unknown
-  /** Null where it does not read the clock. */
+  /** Null when the condition does not read the clock. */
   readonly #nextInstant: NextInstant | null
-  /** Null where even the largest values cost little. */
+  /** The cost for values of a size; null when even the largest values cost little. */
   readonly #stepsOf: ((size: Size) => number) | null
-  /** A model is plain data, which threads hand to each other: what is made of it is made where it is first needed. */
+  /** Compiled conditions. A model is plain data that threads send to each other, so each thread compiles what it needs. */
   static readonly #compiled = new WeakMap<ConditionDefinition, Condition>()
-  /** Contexts that tuples store, converted once. */
+  /** Contexts stored in tuples, converted once. */
   readonly #stored = new WeakMap<JsonObject, Arguments>()
 
   /** @throws ExpressionMistake. */
@@ -65,7 +65,7 @@ export class Condition {
     this.#nextInstant = this.parameters.get(CLOCK)?.kind === 'timestamp' ? createNextInstant(env, expression) : null
   }
 
-  /** @throws ExpressionMistake for what no model with it would have been compiled. */
+  /** @throws ExpressionMistake for a condition that would have kept its model from being compiled. */
   static of(name: string, definition: ConditionDefinition): Condition {
     const known = Condition.#compiled.get(definition)
     if (known !== undefined) return known
@@ -74,7 +74,7 @@ export class Condition {
     return condition
   }
 
-  /** Values under other names than those of the parameters are ignored. */
+  /** Converts a context. Values under names that are no parameters are ignored. */
   argumentsOf(context: JsonObject): Arguments {
     const values: Record<string, CelInput> = Object.create(null)
     const mismatches: Record<string, string> = Object.create(null)
@@ -99,7 +99,7 @@ export class Condition {
     return found
   }
 
-  /** Values that the tuple stores win over those of the question. `spend`: false once a request has evaluated too much. */
+  /** Values stored in the tuple take precedence over those of the question. `spend`: false once a request has evaluated too much. */
   evaluate(
     stored: Arguments,
     asked: Arguments,
@@ -137,7 +137,7 @@ function missingMessage(condition: string, missing: readonly string[]): string {
 
 const failed = (message: string, missing: readonly string[] = []): Evaluation => ({ ok: false, message, missing })
 
-/** Only what says nothing about the values. */
+/** A known reason of the library, or a general one: its other messages could reveal values. */
 function reasonOf(result: unknown): string {
   const text = isCelError(result) ? result.message : ''
   const known = ['divide by zero', 'division by zero', 'modulus by zero', 'overflow', 'no such key', 'no such overload']

@@ -1,6 +1,6 @@
 /**
- * Functions of the CEL library that follow JavaScript where CEL says otherwise, replaced: a text is a number, an instant
- * or a duration only where OpenFGA reads it as one, and texts are ordered by code points.
+ * Replaces functions of the CEL library that follow JavaScript rather than CEL: a text is a number, an instant or a duration only
+ * when OpenFGA reads it as one, and texts are ordered by code points.
  */
 import { type CelFunc, CelScalar, celFunc, celMethod, celUint, isCelMap, mapType, objectType } from '@bufbuild/cel'
 import { create } from '@bufbuild/protobuf'
@@ -14,7 +14,7 @@ const MAP = mapType(DYN, DYN)
 const DURATION = objectType(DurationSchema)
 const TIMESTAMP = objectType(TimestampSchema)
 
-/** Errors thrown here become the error that the expression gives. */
+/** The value; an error thrown here becomes the result of the expression. */
 function made<T>(value: T | null | undefined): T {
   if (value === null || value === undefined) throw new Error('type conversion error')
   return value
@@ -31,13 +31,13 @@ const whole = (text: string, pattern: RegExp, min: bigint, max: bigint): bigint 
 }
 const intOf = (text: string): bigint => whole(text, /^[+-]?\d+$/, INT_MIN, 2n ** 63n - 1n)
 
-/** Decimal, and finite: what "Infinity" is compared with would hold for ever. */
+/** Reads a finite decimal number. "Infinity" is refused, since a comparison with it would always hold. */
 function doubleOf(text: string): number {
   const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? Number(text) : null
   return made(number !== null && Number.isFinite(number) ? number : null)
 }
 
-/** As Go's `%g`: `1e+06`, `1e-07`, `0.25`. */
+/** Writes a double as Go's `%g` does: `1e+06`, `1e-07`, `0.25`. */
 function doubleText(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf'
   if (Object.is(value, -0)) return '-0'
@@ -52,7 +52,7 @@ function secondsText(seconds: number): string {
   return exponent === undefined ? `${seconds}s` : `${sign}0.${'0'.repeat(Number(exponent) - 1)}${whole}${decimals}s`
 }
 
-/** A surrogate is half of a code point that is larger than all that have no halves. */
+/** Ranks UTF-16 units so that they sort by code point: a surrogate comes after every other unit. */
 const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
 
 function compareTexts(a: string, b: string): number {
@@ -94,7 +94,7 @@ const instant = (read: Timestamp | null): Timestamp => made(read === null ? null
 export const CONVERSIONS: readonly CelFunc[] = [
   celFunc('bool', [STRING], BOOL, (text) => made(TRUTHS.get(text))),
   celFunc('int', [STRING], INT, intOf),
-  // As OpenFGA: in nanoseconds.
+  // In nanoseconds, as in OpenFGA.
   celFunc('int', [DURATION], INT, ({ message }) => nanosecondsOf(message)),
   celFunc('uint', [STRING], UINT, (text) => celUint(whole(text, /^\d+$/, 0n, 2n ** 64n - 1n))),
   celFunc('double', [STRING], DOUBLE, doubleOf),
@@ -116,7 +116,7 @@ export const CONVERSIONS: readonly CelFunc[] = [
   celFunc('_>=_', [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
   celFunc('_/_', [UINT, UINT], UINT, (a, b) => celUint(divided(a.value, b.value))),
   celFunc('_%_', [INT, INT], INT, remainder),
-  // A key whose value is null is a key.
+  // A key whose value is null is present.
   ...[STRING, BOOL, INT, UINT, DOUBLE].map((key) =>
     celFunc('@in', [key, MAP], BOOL, (value, map) => map.get(value) !== undefined),
   ),
@@ -125,11 +125,11 @@ export const CONVERSIONS: readonly CelFunc[] = [
     if (typeof value === 'object' && value !== null) throw new Error('no such overload: has')
     return false
   }),
-  // As OpenFGA: all of them, not only those beyond the last second.
+  // The whole duration in milliseconds, as in OpenFGA, and not only the part below a second.
   celMethod('getMilliseconds', DURATION, [], INT, function () {
     return nanosecondsOf(this.message) / 1_000_000n
   }),
-  // The library reads the fields in the zone of the process.
+  // The library would read these fields in the time zone of the process.
   ...Object.entries(CALENDAR).flatMap(([name, field]) => [
     celMethod(name, TIMESTAMP, [], INT, function () {
       return BigInt(field(localDate(this.message, '')))

@@ -1,16 +1,16 @@
-/** The highest cost of an expression, in steps, known before it is evaluated, so that no evaluation must be stopped. */
+/** The highest possible cost of an expression, in steps, computed before it is evaluated, so that no evaluation must be interrupted. */
 import { callOf, type Expression, operandsOf } from './expression.ts'
 import { type ParameterType, type Size, VALUE_BOUNDS } from './parameters.ts'
 
-/** With the largest values that parameters may have: room for two loops over parameters, one in the other, and not for three. */
+/** The bound with the largest allowed values: two nested loops over parameters fit, and three do not. */
 export const WORST_STEPS_MAX = 20_000_000
-/** The bound of one evaluation with the values that it has. A step takes a microsecond at most. */
+/** The bound of one evaluation with its actual values. A step takes a microsecond at most. */
 export const EVALUATION_STEPS_MAX = 10_000
 /** The bound of all evaluations for one request. */
 export const REQUEST_STEPS_MAX = 100_000
 
 type Parameters = ReadonlyMap<string, ParameterType>
-/** `elements` and `characters`: that the value has at most. `item`: what is inside it; itself where nothing is known. */
+/** A value: the most `elements` and `characters` that it may have, and its `item` (null: assumed to be like the value itself). */
 type Estimate = Size & { readonly steps: number; readonly item: Estimate | null }
 type Variables = ReadonlyMap<string, Estimate>
 
@@ -19,7 +19,7 @@ const SMALL: Estimate = { steps: 1, elements: 0, characters: 0, item: null }
 export const worstSteps = (expression: Expression, parameters: Parameters): number =>
   stepsOf(expression, parameters, VALUE_BOUNDS)
 
-/** `size`: no parameter has more elements or characters. */
+/** The cost when no parameter has more elements or characters than `size`. */
 export function stepsOf(expression: Expression, parameters: Parameters, size: Size): number {
   const scope = new Map([...parameters].map(([name, type]) => [name, parameterSize(type, size)] as const))
   return estimate(expression, scope).steps
@@ -70,7 +70,7 @@ function call(name: string, parts: readonly Estimate[]): Estimate {
   const [elements, characters] = [most(parts, 'elements'), most(parts, 'characters')]
   const [first = SMALL, second = SMALL, third = SMALL] = parts
   switch (name) {
-    // A pattern takes time that grows with the text and with itself.
+    // The time for a pattern grows with its length times the length of the text.
     case 'matches':
       return { ...SMALL, steps: steps + (first.characters * (1 + second.characters)) / 10 }
     case '_+_': {
@@ -105,7 +105,7 @@ function loop({ iterVar, accuVar, ...parts }: Loop, scope: Variables): Estimate 
   const started = of(parts.accuInit, scope)
   const inner = new Map(scope).set(iterVar, itemOf(range)).set(accuVar, started)
   const [condition, step] = [of(parts.loopCondition, inner), of(parts.loopStep, inner)]
-  // A collected list is a chain of as many lists as it has elements, which are read one by one.
+  // The library collects a list as a chain of lists, one for each element, and reading an element walks along it.
   const gathers = parts.accuInit?.exprKind.case === 'listExpr'
   const gathered: Estimate = gathers ? { ...step, steps: 1, elements: range.elements } : SMALL
   const end = of(parts.result, new Map(scope).set(accuVar, gathered))

@@ -1,9 +1,9 @@
-/** Finds the type of an expression when a model is written, and refuses what could never be evaluated. */
+/** Finds the type of an expression when a model is written, and refuses an expression that could never be evaluated. */
 import { callOf, type Expression, ExpressionMistake, HAS } from './expression.ts'
 import { OVERLOADS } from './overloads.ts'
 import type { ParameterType } from './parameters.ts'
 
-/** `dyn`: known only when it is evaluated. */
+/** The type of a value. `dyn`: known only at the evaluation. */
 export type ValueType =
   | { readonly kind: string }
   | { readonly kind: 'list'; readonly element: ValueType }
@@ -58,7 +58,7 @@ function typeOf(expression: Expression, scope: Variables): ValueType {
   }
 }
 
-/** As CEL has it: what is an object may be compared with null. */
+/** The types that may be compared with null: in CEL, those that are objects. */
 const NULLABLE = new Set(['null_type', 'duration', 'timestamp', 'ipaddress'])
 const TYPE_NAMES = new Set(['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type'])
 type Kind<C extends Expression['exprKind']['case']> =
@@ -89,7 +89,7 @@ function typeOfMap({ messageName, entries }: Kind<'structExpr'>, scope: Variable
   return { kind: 'map', key: common(types.map(({ key }) => key)), element: common(types.map((t) => t.element)) }
 }
 
-/** `all`, `exists`, `exists_one`, `map` and `filter`, as the parser writes them out. */
+/** The type of a macro (`all`, `exists`, `exists_one`, `map` or `filter`), which the parser expands into a loop. */
 function typeOfLoop(loop: Kind<'comprehensionExpr'>, scope: Variables): ValueType {
   const { iterVar, iterRange, accuVar, accuInit, loopStep, result } = loop
   if (iterRange === undefined || accuInit === undefined || loopStep === undefined || result === undefined)
@@ -145,12 +145,12 @@ function typeOfCall(expression: Expression, scope: Variables): ValueType {
   return when(found.length > 0, only !== undefined && results.size === 1 ? scalar(only) : DYN)
 }
 
-/** As it is written: `<` for `_<_`. */
+/** The name of a function as users write it: `<` for `_<_`. */
 const spoken = (name: string): string =>
   name.replace('@', '').replaceAll('_', name.startsWith('_') || name.endsWith('_') ? '' : '_')
 const isNumber = ({ kind }: ValueType): boolean => ['int', 'uint', 'double', 'dyn'].includes(kind)
 
-/** May values of the two be of one type? */
+/** May values of the two types have the same type? */
 function alike(a: ValueType, b: ValueType): boolean {
   if (a.kind === 'dyn' || b.kind === 'dyn') return true
   if (a.kind === 'null_type' || b.kind === 'null_type') return NULLABLE.has(a.kind) && NULLABLE.has(b.kind)
@@ -158,13 +158,13 @@ function alike(a: ValueType, b: ValueType): boolean {
   return alike(elementOf(a), elementOf(b)) && ('key' in a && 'key' in b ? alike(a.key, b.key) : true)
 }
 
-/** The type of all of them; `dyn` when they differ. */
+/** The common type; `dyn` when the types differ. */
 function common(types: readonly ValueType[]): ValueType {
   const [first = DYN, ...others] = types
   return others.every((type) => alike(first, type)) ? first : DYN
 }
 
-/** The one that says more. */
+/** The more precise of two types that are alike; otherwise `dyn`. */
 function joined(a: ValueType, b: ValueType): ValueType {
   if (!alike(a, b)) return DYN
   if (a.kind === 'dyn') return b

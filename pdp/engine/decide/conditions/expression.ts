@@ -1,4 +1,4 @@
-/** Expressions of the Common Expression Language as the parser gives them, and what is refused before one is read. */
+/** Parses expressions of the Common Expression Language (CEL), and refuses those that are too long or nested too deeply. */
 import { parse } from '@bufbuild/cel'
 
 export type Expression = ReturnType<typeof parse>['expr']
@@ -16,7 +16,7 @@ export class ExpressionMistake extends Error {
 export function parseExpression(text: string): Expression {
   if (text.length > CHARACTERS_MAX) throw new ExpressionMistake(`has more than ${CHARACTERS_MAX} characters`)
   if (!text.isWellFormed()) throw new ExpressionMistake(HALF_CHARACTER)
-  // The parser is recursive: a text that is nested deeply would exhaust the stack.
+  // The parser is recursive, so a deeply nested text would exhaust the stack.
   let [nesting, prefixes] = [0, 0]
   for (const character of text) {
     if ('([{'.includes(character)) nesting++
@@ -39,12 +39,12 @@ export function parseExpression(text: string): Expression {
   return expression
 }
 
-/** `has(m.key)`, as a function of a map and a key. */
+/** The name under which `has(m.key)` becomes a function of a map and a key. */
 export const HAS = '@has'
 
 /**
- * Where the library's evaluation is not CEL's and cannot be replaced: `has` says false for a key whose value is null,
- * and `matches(text, pattern)` is known only as a method.
+ * Rewrites two constructs that the library evaluates otherwise than CEL: its `has` is false for a key whose value is null, and it
+ * knows `matches(text, pattern)` only as a method.
  */
 function rewrite(expression: Expression): void {
   for (const operand of operandsOf(expression)) rewrite(operand)
@@ -77,7 +77,7 @@ export function callOf(expression: Expression): Call | null {
   return { name, method: target !== undefined, args: target === undefined ? args : [target, ...args] }
 }
 
-/** The operands of an expression, one level down. */
+/** The direct operands of an expression. */
 export function operandsOf({ exprKind }: Expression): readonly Expression[] {
   const some = (...found: readonly (Expression | undefined)[]): readonly Expression[] =>
     found.filter((one) => one !== undefined)

@@ -1,18 +1,18 @@
-/** When an expression that reads the clock may change its value, where this can be known. */
+/** Finds the next instant at which an expression that reads the clock may change its value. */
 import { type CelEnv, type CelInput, isCelError, plan } from '@bufbuild/cel'
 import { isMessage } from '@bufbuild/protobuf'
 import { isReflectMessage } from '@bufbuild/protobuf/reflect'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { callOf, type Expression, operandsOf } from './expression.ts'
 
-/** The parameter that has the clock of the answer, in a condition that declares it as a timestamp. */
+/** The parameter that gets the clock of the answer, if a condition declares it as a timestamp. */
 export const CLOCK = 'now'
-/** How long an answer holds that reads the clock in some other way than by comparing it with an instant. */
+/** How long an answer holds when its condition reads the clock in another way than by comparing it with an instant. */
 const UNKNOWN_MS = 1_000
 const COMPARISONS: ReadonlySet<string> = new Set(['_<_', '_<=_', '_>_', '_>=_'])
 
 type Bindings = Record<string, CelInput>
-/** The first instant after `nowMs` from which the value may be another; null for never. */
+/** The first instant after `nowMs` at which the value may change; null for never. */
 export type NextInstant = (bindings: Bindings, nowMs: number) => number | null
 
 export function createNextInstant(env: CelEnv, expression: Expression): NextInstant {
@@ -22,7 +22,7 @@ export function createNextInstant(env: CelEnv, expression: Expression): NextInst
     let next: number | null = null
     for (const evaluate of instants) {
       const value = evaluate(bindings)
-      // A part that cannot be evaluated gives the same error at any time.
+      // An operand that cannot be evaluated gives the same error at any time.
       if (isCelError(value) || !isReflectMessage(value) || !isMessage(value.message, TimestampSchema)) continue
       const { seconds, nanos } = value.message
       const ms = Number(seconds) * 1_000 + nanos / 1_000_000
@@ -32,7 +32,7 @@ export function createNextInstant(env: CelEnv, expression: Expression): NextInst
   }
 }
 
-/** All that the clock is compared with; null where it is read in any other way. */
+/** The expressions that the clock is compared with; null when it is read in any other way. */
 function comparedInstants(expression: Expression): readonly Expression[] | null {
   if (!reads(expression)) return []
   const call = callOf(expression)
@@ -43,7 +43,7 @@ function comparedInstants(expression: Expression): readonly Expression[] | null 
       if (isClock(right) && !reads(left)) return [left]
     }
   }
-  // Inside a macro an instant may be another one for each element.
+  // Inside a macro, the instant may differ for each element.
   if (isClock(expression) || expression.exprKind.case === 'comprehensionExpr') return null
   const found = operandsOf(expression).map(comparedInstants)
   return found.some((instants) => instants === null) ? null : found.flatMap((instants) => instants ?? [])

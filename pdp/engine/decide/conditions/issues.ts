@@ -1,8 +1,8 @@
-/** Mistakes in the conditions of a model. */
+/** Finds the issues in the conditions of a model. */
 import { Condition, type ConditionDefinition } from './condition.ts'
 import { ExpressionMistake } from './expression.ts'
 
-/** The most that one model may have. */
+/** The most conditions of one model. */
 const CONDITIONS_MAX = 100
 
 type ConditionIssue = { readonly spot: { readonly condition?: string }; readonly message: string }

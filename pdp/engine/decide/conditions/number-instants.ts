@@ -1,4 +1,4 @@
-/** Conditions that make an instant of a number: earlier versions took milliseconds where CEL takes seconds. */
+/** Finds conditions that convert a number to an instant: earlier versions read milliseconds where CEL reads seconds. */
 import type { ConditionDefinition } from './condition.ts'
 import { callOf, type Expression, operandsOf, parseExpression } from './expression.ts'
 import { OVERLOADS } from './overloads.ts'
@@ -6,7 +6,7 @@ import { type ParameterReference, parseParameterType } from './parameters.ts'
 
 type Parameters = { readonly [name: string]: ParameterReference }
 
-/** False where what it takes is certainly a text or an instant. */
+/** False when every argument of `timestamp` is certainly a text or an instant. */
 export function takesNumberAsInstant({ expression = '', parameters = {} }: ConditionDefinition): boolean {
   const mayBe = (one: Expression): boolean => {
     const call = callOf(one)

@@ -1,7 +1,7 @@
 /** Functions and operators that conditions may use: those of the CEL standard library, and those of addresses. */
 import { grouped } from '../../../shared/domain/grouped.ts'
 
-/** `args`: the kinds of the arguments, with what a method is called on first. `method` null: callable both ways. */
+/** `args`: the kinds of the arguments; a method's target comes first. `method` null: callable as a function and as a method. */
 export type Overload = { readonly args: readonly string[]; readonly result: string; readonly method: boolean | null }
 
 const OPERATORS: readonly string[] = [

@@ -1,4 +1,4 @@
-/** Parameters of conditions: their types as models write them, and values of JSON as the expression sees them. */
+/** Parameters of conditions: reads their types from models, and converts JSON values for the expression. */
 import { type CelInput, celList, celMap, celUint } from '@bufbuild/cel'
 import type { JsonValue } from '../../../shared/domain/json.ts'
 import { addressValue } from './addresses.ts'
@@ -6,23 +6,23 @@ import { parseDuration, parseInstant } from './times.ts'
 
 const SCALARS = ['bool', 'string', 'int', 'uint', 'double', 'duration', 'timestamp', 'ipaddress', 'any'] as const
 type Scalar = (typeof SCALARS)[number]
-/** `element`: of a list, or of a map, whose keys are strings. */
+/** `element`: the type of the elements of a list, or of the values of a map, whose keys are strings. */
 export type ParameterType =
   | { readonly kind: Scalar }
   | { readonly kind: 'list' | 'map'; readonly element: ParameterType }
 
-/** A type as models in JSON write it. */
+/** A type in the JSON form of a model. */
 export type ParameterReference = {
   readonly type_name?: string
   readonly generic_types?: readonly ParameterReference[]
 }
 
-/** The bounds of one value, by which the cost of an expression is judged. */
+/** The bounds of one value, from which the highest cost of an expression is computed. */
 export const VALUE_BOUNDS = { elements: 1_000, characters: 4_096, depth: 16 } as const
-/** The most that was met while values were converted. */
+/** The largest counts among the values converted so far. */
 export type Size = { elements: number; characters: number }
 
-/** @returns the type, or what is wrong. */
+/** @returns the type, or a message about what is wrong. */
 export function parseParameterType(reference: ParameterReference): ParameterType | string {
   const name = (reference.type_name ?? '').replace(/^TYPE_NAME_/, '').toLowerCase()
   const scalar = SCALARS.find((kind) => kind === name)
@@ -37,7 +37,7 @@ export function parseParameterType(reference: ParameterReference): ParameterType
 export const typeName = (type: ParameterType): string =>
   'element' in type ? `${type.kind}<${typeName(type.element)}>` : type.kind
 
-/** A value that does not fit its type; the message says what would. */
+/** Thrown for a value that does not have its parameter's type; the message says which values do. */
 export class ValueMismatch extends Error {
   override readonly name = 'ValueMismatch'
 }
@@ -111,7 +111,7 @@ function assertBounds(elements: number, size: Size, depth: number): void {
   size.elements = Math.max(size.elements, elements)
 }
 
-// An exponent in a text of a few characters must not ask for a number of a million digits.
+// The exponent is bounded, so that a short text cannot require a number of a million digits.
 const DECIMAL = /^([+-]?)(\d{1,400})(?:\.(\d{1,400}))?(?:[eE]([+-]?\d{1,3}))?$/
 
 /** The value of a decimal text as a fraction, exactly; null for anything else. */
@@ -139,7 +139,7 @@ function integerOf(value: JsonValue, min: bigint, max: bigint): bigint {
   return found
 }
 
-/** A text counts only where it is exactly a double: `"0.5"`, but not `"0.1"`. */
+/** Reads a double. A text is accepted only when it is exactly a double: `"0.5"`, but not `"0.1"`. */
 function doubleOf(value: JsonValue): number {
   if (typeof value === 'number') return finite(value)
   const fraction = typeof value === 'string' ? fractionOf(value) : null
@@ -150,13 +150,13 @@ function doubleOf(value: JsonValue): number {
   return double
 }
 
-/** JSON has larger numbers than doubles are. */
+/** Refuses a number that is not finite: JSON can write numbers larger than every double. */
 function finite(value: number): number {
   if (!Number.isFinite(value)) throw new ValueMismatch('is beyond what a double can hold')
   return value
 }
 
-/** Every finite double is a whole number divided by a power of two. */
+/** The exact value of a double, which is an integer divided by a power of two. */
 function exactly(double: number): { readonly over: bigint; readonly under: bigint } {
   let [over, under] = [double, 1n]
   while (!Number.isInteger(over)) {
@@ -173,7 +173,7 @@ function durationOf(value: JsonValue): CelInput {
 }
 
 function timestampOf(value: JsonValue): CelInput {
-  // A comma before the decimals is another way of ISO 8601 to write a point, which OpenFGA takes here as well.
+  // ISO 8601 also allows a comma as the decimal sign, which OpenFGA accepts here.
   const instant = typeof value === 'string' ? parseInstant(value.replace(',', '.')) : null
   if (instant === null) throw new ValueMismatch('is not an instant such as 2026-01-31T12:00:00Z')
   return instant

@@ -1,15 +1,15 @@
-/** The conditions of one evaluation: each is evaluated once for what a tuple stores, and nothing of it is kept afterwards. */
+/** Evaluates the conditions of one question: once for each stored tuple, and nothing is kept for another question. */
 import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
 import { type Arguments, Condition, type ConditionDefinition, type Evaluation } from './condition.ts'
 import { REQUEST_STEPS_MAX } from './cost.ts'
 import { CLOCK } from './instants.ts'
 
-/** The clock that evaluations read and note. */
+/** The clock that evaluations read, and where they note how long their result holds. */
 type Clock = { clockMs(): number; noteUntil(instantMs: number): void }
 type Compiled = {
   readonly condition: Condition
-  /** Values that the question brings. */
+  /** Values from the question's context. */
   readonly asked: Arguments
   readonly evaluations: Map<TupleCondition, Evaluation>
 }
@@ -21,7 +21,7 @@ export class ConditionRun {
   readonly #known = new Map<ConditionDefinition, Compiled>()
   #steps = 0
 
-  /** `context`: of the question. */
+  /** `context`: the question's. */
   constructor(clock: Clock, context: JsonObject = NO_CONTEXT) {
     this.#clock = clock
     this.#context = context
@@ -43,7 +43,7 @@ export class ConditionRun {
     return evaluation
   }
 
-  /** The values that an evaluation of it sees, for an explanation. */
+  /** The values that an evaluation of the condition sees, for an explanation. */
   seenBy(definition: ConditionDefinition, stored: TupleCondition): string {
     const { parameters } = this.#of(definition, stored.name).condition
     const clock = { [CLOCK]: new Date(this.#clock.clockMs()).toISOString() }
@@ -60,13 +60,13 @@ export class ConditionRun {
   }
 }
 
-/** The values that a condition saw, in words for an explanation: bounded, and without what the name says is secret. */
+/** Bounds on the values that an explanation shows, and the names of parameters whose values are secret. */
 const NAMED_MAX = 10
 const CHARACTERS_MAX = 80
 const SECRET =
   /(?:^|_)(?:authorization|cookie|credentials?|pass(?:word|wd|phrase)|secrets?|tokens?|(?:api|private)_?keys?)(?:$|_)/i
 
-/** The first context that has a parameter tells its value. */
+/** The values of parameters as text, each from the first context that has it. */
 function seenValues(parameters: Iterable<string>, contexts: readonly JsonObject[]): string {
   const seen = [...parameters].map((name) => {
     const context = contexts.find((one) => Object.hasOwn(one, name))

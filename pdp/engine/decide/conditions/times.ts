@@ -1,4 +1,4 @@
-/** Instants and durations of conditions: read from texts, written as texts, and instants as calendars have them. */
+/** Instants and durations of conditions: read from text, written as text, and instants as calendar dates. */
 import { create } from '@bufbuild/protobuf'
 import { type Duration, DurationSchema, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
@@ -15,7 +15,7 @@ const NANOSECONDS: Readonly<Record<string, bigint>> = {
   h: 3_600n * SECOND,
 }
 
-/** As Go writes durations: `1h30m`, `-1.5h`, `100ms`. Null for anything else, and beyond 64 bits of nanoseconds. */
+/** Reads a duration in Go's form: `1h30m`, `-1.5h`, `100ms`. Null for anything else, and beyond 64 bits of nanoseconds. */
 export function parseDuration(text: string): Duration | null {
   if (text.length > 100) return null
   const [, sign, rest = ''] = /^([+-]?)(0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text) ?? []
@@ -35,28 +35,28 @@ export const nanosecondsOf = ({ seconds, nanos }: Duration): bigint => seconds *
 const INSTANT =
   /^(\d{4}-\d\d-\d\d)T((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,9})\d*)?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/
 
-/** RFC 3339. Null for anything else, and for a day that no month has. */
+/** Reads an instant of RFC 3339. Null for anything else, and for a day that the month does not have. */
 export function parseInstant(text: string): Timestamp | null {
   const [, day = '', time = '', decimals = '', sign = '+', hours = '0', minutes = '0'] = INSTANT.exec(text) ?? []
   const local = new Date(`${day}T${time}Z`)
-  // A day that no month has is carried over to the next by some readers.
+  // Date may carry a day that the month does not have over to the next month.
   if (Number.isNaN(local.getTime()) || local.toISOString().slice(0, 10) !== day) return null
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -60_000 : 60_000)
   const seconds = BigInt((local.getTime() - offsetMs) / 1_000)
   return create(TimestampSchema, { seconds, nanos: Number(decimals.padEnd(9, '0')) })
 }
 
-/** Null before the year 1 and after the year 9999. */
+/** The instant; null before the year 1 and after the year 9999. */
 export const withinYears = (instant: Timestamp): Timestamp | null =>
   instant.seconds < -62_135_596_800n || instant.seconds > 253_402_300_799n ? null : instant
 
-/** In UTC, with no more decimals than it has. */
+/** The instant as text in UTC, without trailing zeros after the decimal point. */
 export function instantText({ seconds, nanos }: Timestamp): string {
   const decimals = `.${String(nanos).padStart(9, '0')}`.replace(/\.?0+$/, '')
   return `${new Date(Number(seconds) * 1_000).toISOString().slice(0, 19)}${decimals}Z`
 }
 
-/** The fields of this date in UTC are those of the instant in the zone: `Europe/Berlin`, `+02:00`; UTC where it is empty. */
+/** A date whose UTC fields are the instant's fields in the zone (`Europe/Berlin`, `+02:00`; empty for UTC). */
 export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
   const utc = new Date(Number(seconds) * 1_000 + Math.floor(nanos / 1_000_000))
   if (zone === '') return utc
@@ -75,12 +75,12 @@ export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
   const local = new Date(utc)
   local.setUTCFullYear(Number(fields.year), Number(fields.month) - 1, Number(fields.day))
   local.setUTCHours(Number(fields.hour), Number(fields.minute), Number(fields.second))
-  // Years before the first are counted backwards.
+  // Before the year 1, the formatter counts years backwards (1 BC, 2 BC), so the date would be wrong.
   if (!(Math.abs(local.getTime() - utc.getTime()) <= 86_400_000)) throw new RangeError('there is no such year')
   return local
 }
 
-/** JavaScript also takes abbreviations, by a table that no time zone database has: `BST` for Dhaka, `AST` for Anchorage. */
+/** Abbreviations are refused: JavaScript reads some by a table of its own, such as `BST` for Dhaka and `AST` for Anchorage. */
 const isAbbreviation = (zone: string): boolean =>
   /^(?:[a-z]{3}|SystemV\/.*)$/i.test(zone) && !/^(?:CET|EET|EST|GMT|HST|MET|MST|PRC|ROC|ROK|UCT|UTC|WET)$/i.test(zone)
 
@@ -94,7 +94,7 @@ const FIELDS = {
   second: 'numeric',
 } as const
 
-/** Kept, because making one takes several times as long as asking it. */
+/** Formatters by zone, kept because making one takes several times as long as using it. */
 const formats = new BoundedMap<string, Intl.DateTimeFormat>(100)
 const fieldsOf = (zone: string): Intl.DateTimeFormat =>
   formats.getOrMake(zone, () => new Intl.DateTimeFormat('en-US', { ...FIELDS, timeZone: zone }))

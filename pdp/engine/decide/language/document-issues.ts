@@ -1,4 +1,4 @@
-/** Finds in a model that which cannot be evaluated or can never hold, and says where it stands and what to write instead. */
+/** Finds the parts of a model that cannot be evaluated or can never hold, and says where they are and what to write instead. */
 import { isRelation, isType } from '../../../shared/domain/names.ts'
 import { didYouMean } from '../../../shared/domain/nearest.ts'
 import type { ModelDocument, Reference, TypeDefinition, Userset } from './document.ts'
@@ -34,7 +34,7 @@ export function documentIssues(document: ModelDocument, builtIn: readonly TypeDe
   return found.length > 0 ? issues : [...issues, ...deadIssues(types)]
 }
 
-/** `bytesMax`: what the name would have to satisfy, where it does not. */
+/** `bytesMax`: the limit on the length of the name, when the name is invalid; null when it is valid. */
 function nameIssues(name: string, bytesMax: number | null, spot: Spot): readonly DocumentIssue[] {
   const taken = objectNameIssue(name)
   if (taken !== null) return [{ spot, message: taken }]
@@ -123,7 +123,7 @@ function ruleIssues(rule: Userset, definition: TypeDefinition, context: Context)
       at(tupleset, `"${tupleset}" comes after "from", so its own rule must be a list of types alone, such as [folder]`),
     ]
   if (parents.some(({ type }) => Object.hasOwn(scope.types.get(type)?.relations ?? {}, relation))) return []
-  // A type that does not exist is said where it stands.
+  // A type that does not exist has an issue of its own.
   if (parents.length === 0 || parents.some(({ type }) => !scope.types.has(type))) return []
   const named = parents.map(({ type }) => `"${type}"`).join(', ')
   return [
@@ -139,7 +139,7 @@ export const partsOf = ({ union, intersection, difference }: Userset): readonly 
 
 export const hasThis = (rule: Userset): boolean => rule.this !== undefined || partsOf(rule).some(hasThis)
 
-/** Relations that nobody can ever have, because their rules lead back to themselves alone. An empty union says so on purpose. */
+/** Relations that nobody can ever have, because their rules only lead back to themselves. An empty union is meant so, and no issue. */
 function deadIssues(types: Types): readonly DocumentIssue[] {
   const alive = new Set<string>()
   let waiting = [...types].flatMap(([type, definition]) =>

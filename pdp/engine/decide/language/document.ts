@@ -1,4 +1,4 @@
-/** Models as OpenFGA's API writes them. The language is another way to write the same; what it has no words for is kept as JSON. */
+/** Models in the JSON of OpenFGA's API. The language is another notation for the same models, except for a few that only JSON has. */
 import { createRequire } from 'node:module'
 import type Openfga from '@openfga/syntax-transformer'
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
@@ -10,7 +10,7 @@ import { objectNameIssues } from './object-names.ts'
 
 const require = createRequire(import.meta.url)
 
-/** The parser. Loaded when it is first called, because a sixth of the time to load everything is its own. */
+/** The parser. It is loaded at the first call, because it takes a sixth of the time to load the whole program. */
 export const loadOpenfga = (): typeof Openfga => require('@openfga/syntax-transformer')
 
 export type Userset = {
@@ -24,7 +24,7 @@ export type Userset = {
   readonly intersection?: { readonly child: readonly Userset[] }
   readonly difference?: { readonly base: Userset; readonly subtract: Userset }
 }
-/** `relation` and `condition` are absent where there is none. */
+/** A subject that the relation's tuples may name. `relation` and `condition` are absent when there is none. */
 export type Reference = {
   readonly type: string
   readonly relation?: string
@@ -43,7 +43,7 @@ export type ModelDocument = {
   readonly conditions: { readonly [name: string]: ConditionDefinition }
 }
 
-/** Deeper ones would take more stack than there is for them. */
+/** The deepest nesting of rules: a deeper one could exhaust the stack. */
 const NESTING_MAX = 100
 
 export const isJsonModel = (text: string): boolean => text.trimStart().startsWith('{')
@@ -64,7 +64,7 @@ function readLanguage(text: string): ModelDocument {
   return documentOf(parsed(() => loadOpenfga().transformer.transformDSLToJSONObject(text), text))
 }
 
-/** Turns a refusal of the language's parser into a PdpError `request_invalid` with every issue. */
+/** Turns an error of the language's parser into a PdpError `request_invalid` with every issue. */
 export function parsed<T>(parse: () => T, text: string): T {
   try {
     return parse()
@@ -73,7 +73,7 @@ export function parsed<T>(parse: () => T, text: string): T {
   }
 }
 
-/** The parser counts lines and columns from 0. */
+/** The issues of a parser error. The parser counts lines and columns from 0. */
 function issuesOf(error: unknown, text: string): readonly ValidationIssue[] {
   type SyntaxIssue = { msg?: string; line?: { start?: number }; column?: { start?: number } }
   const found = (error as { errors?: readonly SyntaxIssue[] }).errors
@@ -90,14 +90,14 @@ function parseJson(text: string): unknown {
     return JSON.parse(text)
   } catch (err) {
     const said = err instanceof Error ? err.message : ''
-    // A text that ends too early has no place in the message.
+    // The message has no place when the text ends too early.
     const lines = text.split('\n')
     const [, line = lines.length, column = (lines.at(-1)?.length ?? 0) + 1] = /line (\d+) column (\d+)/.exec(said) ?? []
     throw invalidModel([{ place: `${line}:${column}`, message: 'this is not JSON' }])
   }
 }
 
-/** The members that have a meaning; whatever else a server adds is left out. Throws PdpError `request_invalid`. */
+/** Reads the members that have a meaning, and ignores others that a server may add. Throws PdpError `request_invalid`. */
 export function documentOf(value: unknown): ModelDocument {
   const model = objectAt(value, 'the model')
   const conditions = Object.entries(objectAt(model.conditions ?? {}, 'conditions'))
@@ -131,7 +131,7 @@ function readType(value: unknown, at: number): TypeDefinition {
   }
 }
 
-/** Protobuf's JSON has each name in two forms. */
+/** Reads a rule. Each name may have two forms, as in Protobuf's JSON. */
 function readUserset(value: unknown, of: string, depth: number): Userset {
   if (depth > NESTING_MAX) throw shapeless(`${of} is nested more than ${NESTING_MAX} levels deep`)
   const rule = objectAt(value, of)
@@ -184,7 +184,7 @@ function readCondition(name: string, value: unknown): ConditionDefinition {
   return { name, expression, parameters }
 }
 
-/** That there is such a type is judged where conditions are compiled. */
+/** Reads a parameter's type. Whether the type exists is checked when conditions are compiled. */
 function readParameter(value: unknown, of: string, depth: number): ParameterReference {
   if (depth > NESTING_MAX) throw shapeless(`${of} has a type that is nested more than ${NESTING_MAX} levels deep`)
   const { type_name, generic_types } = objectAt(value, of)

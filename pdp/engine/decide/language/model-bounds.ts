@@ -1,10 +1,10 @@
-/** Limits the size of a model. A text in the language is read line by line, before anything parses it. */
+/** Limits the size of a model. A text in the language is measured line by line before it is parsed. */
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import { isJsonModel, type ModelDocument, readDocument, type Userset } from './document.ts'
 import { partsOf, referencesOf } from './document-issues.ts'
 import { placesIn, START } from './places.ts'
 
-/** Characters of one model at most. */
+/** The most characters of one model. */
 export const MODEL_CHARACTERS_MAX = 256 * 1024
 export const MODEL_BOUNDS = {
   types: 500,
@@ -14,7 +14,7 @@ export const MODEL_BOUNDS = {
   /** References of one relation between brackets. */
   references: 200,
   nesting: 16,
-  /** Lines in a row without anything but a comment. */
+  /** Consecutive lines that are empty or hold only a comment. */
   emptyLines: 200,
 } as const
 type Bound = keyof typeof MODEL_BOUNDS
@@ -26,7 +26,7 @@ const NAMES: { readonly [bound in Bound]: string } = {
   nesting: 'nested parentheses',
   emptyLines: 'empty lines in a row',
 }
-/** Up to this size the compiler takes some milliseconds at most, whatever the text says. */
+/** Up to this size, compiling any text takes a few milliseconds at most. */
 const LIGHT: { readonly [bound in Bound]: number } = {
   types: 50,
   relations: 40,
@@ -41,7 +41,7 @@ const WORDS = /\b(?:or|and|but not)\b|[[\](),]/g
 
 type Size = { readonly [bound in Bound]: { readonly count: number; readonly line: number } }
 
-/** Every bound that the text is beyond, with the line where it was passed. */
+/** An issue for every bound that the text exceeds, with the line in which it does. */
 export function boundIssues(text: string): readonly ValidationIssue[] {
   if (text.length > MODEL_CHARACTERS_MAX)
     return [{ place: START, message: `has more than ${MODEL_CHARACTERS_MAX} characters` }]
@@ -54,7 +54,7 @@ export function boundIssues(text: string): readonly ValidationIssue[] {
 
 const beyond = (bound: Bound): string => `the model has more than ${MODEL_BOUNDS[bound]} ${NAMES[bound]}`
 
-/** A text that cannot be read as a model has other mistakes, which compiling it says. */
+/** No issues for a text that cannot be read as a model: compiling it reports what is wrong. */
 function jsonIssues(text: string): readonly ValidationIssue[] {
   let document: ModelDocument
   try {
@@ -95,7 +95,7 @@ const depthOf = (rule: Userset): number => {
   return parts.length === 0 ? 0 : 1 + Math.max(...parts.map(depthOf))
 }
 
-/** True where compiling costs little, so that it needs no thread of its own. */
+/** True when compiling costs little, so that it needs no thread of its own. */
 export function isLight(text: string): boolean {
   if (text.length > LIGHT_CHARACTERS) return false
   if ([...text.matchAll(/^\s*condition\b|"expression"/gm)].length > LIGHT_CONDITIONS) return false
@@ -104,7 +104,7 @@ export function isLight(text: string): boolean {
   return (Object.keys(LIGHT) as Bound[]).every((bound) => size[bound].count <= LIGHT[bound])
 }
 
-/** The largest of each, and the line in which it went beyond its bound, or the last in which it grew. */
+/** The largest count for each bound, and the line in which it exceeded the bound, else the last line in which it grew. */
 function measure(text: string): Size {
   const size = Object.fromEntries(Object.keys(MODEL_BOUNDS).map((bound) => [bound, { count: 0, line: 1 }])) as {
     [bound in Bound]: { count: number; line: number }
@@ -132,7 +132,7 @@ function measure(text: string): Size {
       Object.assign(now, { operands: 0, references: 0, nesting: 0 })
       inCondition = begins === 'condition'
     }
-    if (inCondition) continue // its expression has bounds of its own
+    if (inCondition) continue // the expression of a condition has bounds of its own
     if (begins === 'type' || begins === 'extend type') grow('types')
     if (begins === 'define') grow('relations')
     for (const [word] of words.matchAll(WORDS)) {

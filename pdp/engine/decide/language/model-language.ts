@@ -1,4 +1,4 @@
-/** Compiles models, in the OpenFGA language (schema 1.1) or in the JSON of its API, and refuses what cannot be evaluated. */
+/** Compiles models in the OpenFGA language (schema 1.1) or the JSON of its API, and refuses those that cannot be evaluated. */
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
 import type { ConditionDefinition } from '../conditions/condition.ts'
 import { conditionIssues } from '../conditions/issues.ts'
@@ -42,14 +42,14 @@ type Options = {
 }
 
 /**
- * The types that the text declares; ours are not among them unless it does.
+ * Compiles the types that the text declares; built-in types are included only if it declares them.
  * Throws PdpError `request_invalid` with every issue; its place is `line:column`.
  */
 export function compileModel(text: string, options: Options = {}): Model {
   return compileDocument(readDocument(text), placesIn(text), options)
 }
 
-/** As compileModel, for a model that is already read. `placeOf`: where it was written. */
+/** Does what compileModel does, for a document that was read. `placeOf`: finds the place of an issue in the text. */
 export function compileDocument(document: ModelDocument, placeOf: PlaceOf, options: Options = {}): Model {
   const issues = [
     ...documentIssues(document, options.builtIn === false ? [] : BUILT_IN),
@@ -59,7 +59,7 @@ export function compileDocument(document: ModelDocument, placeOf: PlaceOf, optio
   return typesOf(document)
 }
 
-/** The model with our types, as a PDP that serves reads it, for readers that have to know every type that it names. */
+/** The model with the built-in types, for callers that need a definition of every type that the model names. */
 export const withBuiltIn = (model: Model): Model =>
   new Map([...typesOf({ schema_version: '1.1', type_definitions: BUILT_IN, conditions: {} }), ...model])
 

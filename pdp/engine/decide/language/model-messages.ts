@@ -1,6 +1,6 @@
-/** Refusals of the language's parser, in our words: the mistake, and what to write instead. */
+/** Rewrites error messages of the language's parser: what is wrong, and what to write instead. */
 
-/** The source as a whole, and the line at fault. */
+/** The whole source text, and the line with the error. */
 type SourceLine = { readonly text: string; readonly line: string }
 type Rule = readonly [found: RegExp, say: (names: readonly string[], place: SourceLine) => string]
 
@@ -39,7 +39,7 @@ function notUnderstood({ text, line }: SourceLine): string {
   return `${said}; a line is "type <name>", "  relations" or "    define <relation>: <rule>", and a rule is such as "[user] or editor"`
 }
 
-/** Two operators side by side, between the same parentheses. `but not` twice is two as well. */
+/** Does the line mix two operators within the same parentheses, or have `but not` twice? */
 function mixesOperators(line: string): boolean {
   const levels: string[][] = [[]]
   for (const [word] of line.replace(/\[[^\]]*\]/g, '').matchAll(/[()]|\b(?:or|and|but not)\b/g)) {
@@ -53,7 +53,7 @@ function mixesOperators(line: string): boolean {
   return false
 }
 
-/** The library's message, as a user can read it; a message that is not known keeps its words. */
+/** The parser's message in words for users; a message that no rule knows stays as it is. */
 export function syntaxMessage(said: string, text: string, lineNumber: number): string {
   const line = text.split('\n')[lineNumber - 1]?.trim() ?? ''
   for (const [found, say] of RULES) {

@@ -7,14 +7,14 @@ import type { ValidationIssue } from '../../../shared/domain/errors.ts'
 const TAKEN: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype))
 const WORD = /[\w$-]+/g
 const CONDITION = /^[ \t]*condition\b/
-/** Within one line, whatever the parser takes for the end of a line: else one could hide a type. */
+/** A string literal in a condition. It ends at any line end that the parser knows, or else it could hide a type. */
 const LITERAL = /"(?:\\.|[^"\\\r\u2028\u2029])*"|'(?:\\.|[^'\\\r\u2028\u2029])*'/g
 
-/** Why a name of a model cannot be one of these, or null. */
+/** The message when the name is one of these; null otherwise. */
 export const objectNameIssue = (name: string): string | null =>
   TAKEN.has(name) ? `"${name}" is a name that every object of JavaScript has; choose another` : null
 
-/** Every such name outside of comments and of the texts in conditions, with its place. Before anything parses the model. */
+/** An issue for every such name outside of comments and string literals. To be called before the model is parsed. */
 export function objectNameIssues(text: string): readonly ValidationIssue[] {
   const lines = text.split('\n')
   const found = lines.findIndex((line) => CONDITION.test(line))
@@ -30,5 +30,5 @@ export function objectNameIssues(text: string): readonly ValidationIssue[] {
 }
 
 const withoutTexts = (line: string): string => line.replace(LITERAL, (found) => ' '.repeat(found.length))
-/** Exactly as the parser does it, so that nothing is a comment here alone. */
+/** The line without its comment. Must do exactly what the parser does, so that no name is skipped here alone. */
 const withoutComment = (line: string): string => (line.trimStart().startsWith('#') ? '' : (line.split(' #')[0] ?? ''))

@@ -1,9 +1,9 @@
-/** Where something of a model stands in its text, as `line:column` from 1. Looked up only where there is something to say. */
+/** Finds the place of a part of a model in its text, as `line:column` from 1. The text is searched only if there is an issue. */
 import { createRequire } from 'node:module'
 import type Yaml from 'yaml'
 import { isJsonModel } from './document.ts'
 
-/** A condition, or a type and perhaps its relation, and the word that is meant. */
+/** A part of a model: a condition, or a type and perhaps its relation, and the word in it that an issue is about. */
 export type Spot = {
   readonly type?: string
   readonly relation?: string
@@ -13,11 +13,11 @@ export type Spot = {
 export type PlaceOf = (spot: Spot) => string
 
 const require = createRequire(import.meta.url)
-/** Loaded for the first mistake in JSON: most processes never need it. */
+/** Loaded for the first issue in a JSON model, since most processes never need it. */
 const loadYaml = (): typeof Yaml => require('yaml')
 
 export const START = '1:1'
-/** The word of a spot that means the line of the schema. */
+/** As the word of a spot: the line with the schema version. */
 const SCHEMA = 'schema'
 
 export function placesIn(text: string): PlaceOf {
@@ -30,7 +30,7 @@ export function placesIn(text: string): PlaceOf {
 
 const BEGINS = /^(\s*)(?:(?:extend\s+)?(type)|(define)|(condition)|(schema))\s+([^\s:(#]+)/
 
-/** Each declaration reaches to the next one. The first of two with one name counts, except where a type is declared again. */
+/** Places in the language: a declaration reaches to the next one. Of two with the same name, the first counts, except for types. */
 function inLanguage(text: string): PlaceOf {
   const lines = text.split('\n')
   const starts = new Map<string, number>()

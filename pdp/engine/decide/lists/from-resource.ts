@@ -1,16 +1,16 @@
-/** Finds the subjects of a list from the resource's side, when tuples name many subjects and few of them are in the list. */
+/** Finds the candidates of a list of subjects by following tuples down from the resource, instead of taking every subject. */
 import type { ListSubjectsRequest } from '../../../shared/domain/decision.ts'
 import { typeOf } from '../../../shared/domain/names.ts'
 import type { Expression, Model } from '../model.ts'
 import type { View } from '../view.ts'
 
-/** Tuples visited at most before every subject is a candidate instead. */
+/** How many tuples may be visited; beyond it, every subject is a candidate instead. */
 const TUPLES_MAX = 20_000
 
 /**
- * All subjects that may be in the list, and perhaps others: a check decides about each. No tuples lead to the rest from the
- * resource, whatever a condition of theirs would say. Null where the resource's side does not tell: roles or memberships answer, a
- * wildcard may name everybody, or too much is below the resource. Undefined while rows are missing.
+ * All subjects to which tuples lead from the resource, whatever their conditions. A check decides about each; no other subject can
+ * be in the list. Null when this does not work: roles or memberships answer, a wildcard may name everybody, or too many tuples are
+ * below the resource. Undefined while rows are missing.
  */
 export function subjectsFromResource(
   view: View,
@@ -29,7 +29,7 @@ export function subjectsFromResource(
     if (reached.has(name)) continue
     reached.add(name)
     const [object = '', of = ''] = name.split('#')
-    // Roles and memberships are no tuples.
+    // Relations on these also come from roles and memberships, which are not tuples.
     if (/^(?:organization|app):/.test(object)) return null
     const relations = model.get(typeOf(object))
     const expression = relations?.get(of)
@@ -70,7 +70,7 @@ export function subjectsFromResource(
 type Part = Extract<Expression, { kind: 'computed' | 'from' }> | { readonly kind: 'direct' }
 const DIRECT: Part = { kind: 'direct' }
 
-/** Whoever has it has one of these: of an intersection all are taken, of an exclusion what it begins with. */
+/** The parts of which a subject of the relation has at least one: all of a union or intersection, and the base of an exclusion. */
 function partsOf(expression: Expression): readonly Part[] {
   switch (expression.kind) {
     case 'union':

@@ -1,4 +1,4 @@
-/** Finds the resources of a list from the subject's side, when tuples name many resources and few of them are in the list. */
+/** Finds the candidates of a list of resources by following tuples up from the subject, instead of taking every resource. */
 import type { ListResourcesRequest } from '../../../shared/domain/decision.ts'
 import { subjectName } from '../../../shared/domain/subjects.ts'
 import { Budget } from '../budget.ts'
@@ -8,13 +8,13 @@ import type { Steps } from '../slices.ts'
 import type { View } from '../view.ts'
 import { SubjectSide } from '../wide/subject-side.ts'
 
-/** Tuples visited at most before every resource is a candidate instead. */
+/** How many tuples may be visited; beyond it, every resource is a candidate instead. */
 const TUPLES_MAX = 20_000
 
 /**
- * All resources that may be in the list, and perhaps others: a check decides about each. To the rest no tuples lead from the
- * subject, whatever a condition of theirs would say. Null where the subject's side does not tell: roles answer, no model knows
- * the relation, or too much is above the subject. Undefined while rows are missing.
+ * All resources to which tuples lead from the subject, whatever their conditions. A check decides about each; no other resource
+ * can be in the list. Null when this does not work: roles answer, no model has the relation, or too many tuples are above the
+ * subject. Undefined while rows are missing.
  */
 export function* resourcesFromSubject(
   view: View,

@@ -1,4 +1,4 @@
-/** The form of a request for a list, and the cursor that leads from one page to the next. */
+/** Validates a request for a list, and makes and reads the cursor that leads from one page to the next. */
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import type { JsonValue } from '../../../shared/domain/json.ts'
 import {
@@ -50,7 +50,7 @@ export function parseListRequest(question: ListQuestion): { readonly size: numbe
 export const formatCursor = (question: ListQuestion, cursor: Cursor): string =>
   formatPageToken(listOf(question), cursor)
 
-/** Undefined for anything that formatCursor did not make for the same question. */
+/** The cursor; undefined unless formatCursor made the text for the same question. */
 function parseCursor(text: string, question: ListQuestion): Cursor | undefined {
   const cursor = typeof text === 'string' ? parsePageToken(listOf(question), text) : undefined
   const fits = cursor !== undefined && isSubject(cursor.after) && cursor.after.startsWith(`${question.type}:`)

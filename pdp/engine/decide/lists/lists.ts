@@ -1,6 +1,6 @@
 /**
- * Lists by exhaustion: everything that tuples, memberships and grants name is a candidate, and a candidate is in the list
- * if and only if the check says so. Pure; pages and storage are the caller's.
+ * Lists by checking candidates: every name in tuples, memberships and grants is a candidate, and it is in the list if and only
+ * if the check allows it. Pure functions: the caller reads the storage and makes the pages.
  */
 
 import type {
@@ -20,21 +20,21 @@ import { ancestors } from '../roles.ts'
 import { finished, Paused, type Slice, type Steps } from '../slices.ts'
 import type { View } from '../view.ts'
 
-/** Named on one page at most. */
+/** How many undecided candidates one page names. */
 export const UNDECIDED_MAX = 100
-/** Tuples visited for one page at most. */
+/** How many tuples may be visited for one page. */
 export const TUPLES_PER_PAGE_MAX = 100_000
 
 export type ListQuestion =
   | ({ readonly kind: 'resources' } & ListResourcesRequest & { readonly app: string | null })
   | ({ readonly kind: 'subjects' } & ListSubjectsRequest & { readonly app: string | null })
-/** Where the candidates are: names that storage holds, and some that are known without it. All begin with `prefix`. */
+/** The candidates: names to be read from storage (`stored`), and others (`known`). All begin with `prefix`. */
 export type Candidates = {
   readonly prefix: string
   readonly stored: readonly { readonly log: JournalId; readonly source: NameSource }[]
   readonly known: readonly string[]
 }
-/** A subject that no tuple names, since no id can hold this character: if it is allowed, a wildcard grants it. */
+/** An id that no tuple can name, since no id holds this character: if its check allows it, a wildcard does so. */
 const ANYBODY = '\x7f'
 
 /** Undefined while rows are missing. */
@@ -50,7 +50,7 @@ export function candidatesOf(view: View, question: ListQuestion): Candidates | u
   if (question.kind === 'resources') {
     if (type === 'app') return { prefix, stored: [], known: manifests.map(({ app }) => `app:${app}`) }
     const stored = [{ log: organization, source: { kind: 'objects', type } }] as const
-    // A userset is in what its own relation says, whether or not a tuple names the object.
+    // A userset holds its own relation on its object, even if no tuple names the object.
     const own = question.subject.relation === undefined ? [] : [`${question.subject.type}:${question.subject.id}`]
     const known = [`organization:${organization}`, ...own, ...contextual]
     return { prefix, stored, known: known.filter((name) => name.startsWith(prefix)) }
@@ -60,35 +60,35 @@ export function candidatesOf(view: View, question: ListQuestion): Candidates | u
   const stored = type === 'user' ? [byTuple, members] : [byTuple]
   const all = isRoleQuestion(question) ? [...stored, ...holders(path, type)] : stored
   if (question.subjectRelation === undefined) return { prefix, stored: all, known: contextual }
-  // Usersets of every object of the type: rules derive some that no tuple names.
+  // Usersets of every object of the type are candidates, since rules derive some that no tuple names.
   const objects = { log: organization, source: { kind: 'objects', type } } as const
   const own = question.resource.startsWith(prefix) ? [question.resource] : []
   return { prefix, stored: [...all, objects], known: [...contextual, ...own] }
 }
 
-/** Permission keys are held on an app and on the organization itself, by grants here, above and environment-wide. */
+/** Is it about an app or the organization itself, on which grants give permission keys? They may be from here, above or everywhere. */
 function isRoleQuestion({ resource, organization }: ListSubjectsRequest): boolean {
   return typeOf(resource) === 'app' || resource === `organization:${organization}`
 }
 
 function holders(path: readonly string[], type: string): Candidates['stored'] {
   const granted = [...path, ENVIRONMENT].map((log) => ({ log, source: { kind: 'grantees', type } as const }))
-  // Members of the groups that hold a grant are in the tuples of the organization that gave it.
+  // A group that holds a grant of an ancestor has its members in the tuples of that ancestor.
   const above = path.slice(1).map((log) => ({ log, source: { kind: 'subjects', type } as const }))
   return [...granted, ...above]
 }
 
-/** `examinedCount` of the candidates were checked; those after them are for the next page. */
+/** A page. `examinedCount`: how many of the candidates were checked; the next page begins after them. */
 export type Listed = {
   readonly items: readonly string[]
   readonly examinedCount: number
   readonly tuplesCount: number
-  /** Some could not be decided within the bounds of a check, or because of a condition. */
+  /** How many candidates could not be decided, because of a bound or a condition. */
   readonly undecidedCount: number
   readonly undecided: ListPage['undecided']
 }
 
-/** A name makes a candidate: itself, or the userset of its object that is asked for. */
+/** The candidate for a name: the name itself, or the userset of its object with the relation that is asked for; else null. */
 export function candidateOf(question: ListQuestion, name: string): string | null {
   if (question.kind === 'resources') return name
   const { subjectRelation } = question
@@ -97,7 +97,7 @@ export function candidateOf(question: ListQuestion, name: string): string | null
   return isWildcard(name) ? null : `${hash < 0 ? name : name.slice(0, hash)}#${subjectRelation}`
 }
 
-/** In the order of the candidates, up to `countMax` items; null for a name that makes no candidate. Undefined while rows are missing. */
+/** Checks candidates in order, up to `countMax` items; null among them stands for no candidate. Undefined while rows are missing. */
 export function* listOf(
   slice: Slice,
   view: View,
@@ -108,7 +108,7 @@ export function* listOf(
     readonly candidates: readonly (string | null)[]
     readonly countMax: number
     readonly tuplesMax: number
-    /** For one check. */
+    /** The bound for each check. */
     readonly tuplesPerCheckMax: number
   },
 ): Steps<Listed | undefined> {

@@ -1,39 +1,39 @@
 /**
- * Whether everybody who has a relation under one model has it under another, whatever the tuples are. A claim "who is in all of
- * these is in one of those" is taken apart by the rules of the sequent calculus, with relations in place of propositions: a
- * union on the left, or an intersection on the right, makes a claim for each part, and what is subtracted changes its side. What
- * is left speaks about tuples; each of these leads to a claim about the object that it names. A claim that meets itself holds,
- * because a subject has a relation by finitely many tuples, and the same claim about the next of them is about fewer.
+ * Decides whether everybody who has a relation under one model has it under another, whatever the tuples are. A claim "who has all
+ * relations on the left has one of those on the right" is split by the rules of the sequent calculus, with relations as propositions:
+ * a union on the left, or an intersection on the right, makes a claim for each part, and a subtracted part changes its side. What
+ * remains are tuples, each of which leads to a claim about the object that it names. A claim that depends on itself holds, by
+ * induction: a subject has a relation by finitely many tuples, and the inner claim is about fewer of them.
  */
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 import { hasSameAnswers, type TypeRelation } from './same-answers.ts'
 
 /**
- * Tuples that would give a subject the one and not the other: a tree, since each tuple names its subject or an object with tuples
- * of its own. Conditions are taken to hold. It is a guess that the engine has to confirm.
+ * Tuples that would give a subject the smaller relation and not the larger one: a tree, since each tuple names the subject, or an
+ * object with tuples of its own. Conditions are assumed to be true. The engine still has to confirm the example.
  */
 export type Counterexample = { readonly type: string; readonly tuples: readonly ExampleTuple[] }
 type ExampleTuple = {
   readonly relation: string
   readonly condition: string | null
-  /** `subject`: who is asked about. `everybody`: the wildcard of the subject's type. */
+  /** `subject`: the subject itself. `everybody`: the wildcard of the subject's type. */
   readonly names: 'subject' | 'everybody' | { readonly object: Counterexample; readonly relation: string | null }
 }
-/** `proved`, an example that may show the contrary, or null where neither was found. */
+/** `proved`; or an example that may show the contrary; or null when neither was found. */
 export type Containment = 'proved' | Counterexample | null
 
-/** Claims that are looked at for one question. */
+/** The most claims that are examined for one question. */
 const CLAIMS_MAX = 20_000
 
-/** Each side of a claim, and the relation whose tuples its `direct` parts are. */
+/** The model of a formula: `few` has the relation that should be the smaller one, `many` the one to compare with. */
 type Side = 'few' | 'many'
 type Named = { readonly side: Side; readonly relation: string }
 type Formula = Named & {
   readonly expression: Expression
-  /** Relations that it was unfolded from, on the same object. */
+  /** Relations on the same object that were unfolded to get this formula. */
   readonly within: readonly string[]
-  /** It came from the other side of its claim, so nothing says that it is about fewer tuples. */
+  /** True when the formula came from the other side of its claim: the induction above does not hold for it. */
   readonly isMoved: boolean
 }
 type Claim = { readonly type: string; readonly left: Named | null; readonly right: readonly Named[] }
@@ -48,8 +48,9 @@ type Branch = { readonly todo: readonly (readonly [isLeft: boolean, Formula])[];
 type Leaf = { readonly left: readonly Formula[]; readonly right: readonly Formula[] }
 
 /**
- * @param few the model of the relation at `place` that is held to be the smaller one.
- * @param many the model that it is compared with; null: nobody, so that `proved` says that nobody can ever have it.
+ * @param many the model in which the relation at `place` should hold everybody whom it holds in `few`; null: a model in which it
+ * holds nobody, so that `proved` means that nobody can ever have it.
+ * @param few the model that is compared with it.
  * @param subject the type of the subjects.
  */
 export function contains(many: Model | null, few: Model, place: TypeRelation, subject: string): Containment {
@@ -69,7 +70,7 @@ class Prover {
   /** Claims under way, and whether each was reached through a formula that changed sides. */
   readonly #open: { readonly name: string; readonly isMoved: boolean }[] = []
   #claims = 0
-  /** The outermost claim that a proof leans on. */
+  /** The index of the outermost open claim that a proof depends on. */
   #leansOn = Number.POSITIVE_INFINITY
 
   constructor(models: Readonly<Record<Side, Model>>, subject: string) {
@@ -115,7 +116,7 @@ class Prover {
       const [next, ...rest] = branch.todo
       if (next === undefined) {
         const leaf = this.#leaf(type, branch)
-        // An example decides; where there is none, another branch may have one.
+        // An example decides the claim; a branch that is not decided may be followed by one with an example.
         if (leaf !== 'proved' && leaf !== null) return leaf
         if (leaf === null) found = null
         continue
@@ -126,7 +127,7 @@ class Prover {
     return found
   }
 
-  /** The claims that have to hold in place of one; none where the formula decides it. */
+  /** Replaces a branch by those that must all hold for it to hold; none when the formula proves it. */
   #step(
     type: string,
     [isLeft, formula]: readonly [boolean, Formula],
@@ -167,13 +168,13 @@ class Prover {
     const relation = expression.kind === 'computed' ? expression.relation : ''
     const known = this.#models[side].get(type)
     if (known === undefined) {
-      // Nothing says what it consists of: it is what it is.
+      // No model defines the relation, so it stays as an atom.
       return [
         isLeft ? { ...branch, left: [...branch.left, formula] } : { ...branch, right: [...branch.right, formula] },
       ]
     }
     const definition = known.get(relation)
-    // Nobody has a relation that is not defined, or that only leads back to itself.
+    // Nobody has a relation that is undefined, or that only leads back to itself.
     if (definition === undefined || (isLeft && within.includes(relation))) return isLeft ? [] : [branch]
     const name = `${isLeft} ${side} ${relation}`
     if (branch.done.includes(name)) return [branch]
@@ -181,7 +182,7 @@ class Prover {
     return [{ ...branch, done: [...branch.done, name], todo: [[isLeft, unfolded], ...branch.todo] }]
   }
 
-  /** Holds if one of the left parts holds only by tuples that one of the right parts takes, too. */
+  /** Proved if every tuple by which some left part holds also makes a right part hold; else an example with a tuple for each. */
   #leaf(type: string, { left, right }: Leaf): Containment {
     const tuples: ExampleTuple[] = []
     let isOpen = false
@@ -194,7 +195,7 @@ class Prover {
     return isOpen ? null : { type, tuples }
   }
 
-  /** A tuple by which a left part holds although no right part does. */
+  /** A tuple by which the left part holds while no right part does. */
   #anyTuple(type: string, formula: Formula, right: readonly Formula[]): 'proved' | ExampleTuple | null {
     const { expression } = formula
     if (expression.kind === 'computed') {
@@ -243,8 +244,8 @@ class Prover {
   }
 
   /**
-   * Where no model defines anything: no model says who is in a group or a member of an organization. What else tuples of a type
-   * without a model name may lead anywhere.
+   * Is it a relation that does not come from models: members of a group, or tiers of an organization? Tuples of any other type that
+   * has no model may lead to anything.
    */
   #isOfNoModel({ type, relation }: TypeRelation): boolean {
     if (this.#models.few.has(type) || this.#models.many.has(type)) return false
@@ -252,7 +253,7 @@ class Prover {
   }
 }
 
-/** Conditions with their definition: another one under the same name is another condition. */
+/** The subjects that tuples may name. A condition includes its definition, which may differ under the same name. */
 function subjectsOf({ types, wildcards, usersets, conditional }: Direct) {
   return [
     ...[...types, ...[...wildcards].map((type) => `${type}:*`), ...usersets].map((subject) => ({
@@ -268,11 +269,11 @@ function subjectsOf({ types, wildcards, usersets, conditional }: Direct) {
 function isSameTuple(one: Entry, other: Entry): boolean {
   if (one.tuple !== other.tuple || one.condition !== other.condition || one.through !== other.through) return false
   if (typeof one.next === 'string' || typeof other.next === 'string') return one.next === other.next
-  // A userset is named by its relation, an object is not.
+  // A tuple names the relation of a userset, but no relation of an object.
   return one.next.type === other.next.type && (one.through === 'object' || one.next.relation === other.next.relation)
 }
 
-/** Whether what the relation reaches leads back to itself through what is subtracted: then an answer may not exist. */
+/** Does the relation reach one that leads back to itself through a subtracted part? Then a question may have no answer. */
 function dependsOnItsAbsence(model: Model, place: TypeRelation): boolean {
   const reachedFrom = (start: string): ReadonlySet<string> => {
     const reached = new Set([start])

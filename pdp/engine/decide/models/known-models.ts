@@ -1,15 +1,15 @@
-/** Models by their text: compiled here where that costs little, and otherwise in a thread of their own, before they are needed. */
+/** Compiled models by their text. A light text is compiled here; any other must be compiled in a thread before it is needed. */
 import { PdpError } from '../../../shared/domain/errors.ts'
 import type { Manifest } from '../../../shared/domain/manifest.ts'
 import { isLight } from '../language/model-bounds.ts'
 import { compileModel } from '../language/model-language.ts'
 import { type Model, mergeModels, NO_MODEL } from '../model.ts'
 
-/** Texts that are kept at most, and their characters: callers who suppose a model choose its text. */
+/** How many texts, and how many characters of them, are kept. Callers can choose texts, so this must be bounded. */
 const KEPT_MAX = 1_000
 const CHARACTERS_MAX = 16_000_000
 
-/** Thrown where a model is needed that is still to be compiled: a caller that can wait compiles it and tries again. */
+/** Thrown when a model is not compiled yet: a caller that can wait compiles it in a thread and tries again. */
 export class ModelPending extends Error {
   override readonly name = 'ModelPending'
   readonly text: string
@@ -20,7 +20,7 @@ export class ModelPending extends Error {
 }
 
 type Kept = { readonly model: Model } | { readonly error: PdpError }
-/** A text always compiles to the same model, so one memory serves the whole process. */
+/** Models by text, for the whole process, since a text always compiles to the same model. */
 const kept = new Map<string, Kept>()
 
 /** Throws PdpError `request_invalid` as compileModel does, and ModelPending. */
@@ -55,10 +55,10 @@ function attempt(compile: () => Model): Kept {
   }
 }
 
-/** The relation model that is in force: those of all manifests, compiled once each. Throws ModelPending where one of them is still to be compiled. */
+/** Compiles and merges the models of all manifests. Throws ModelPending when one of them has to be compiled in a thread first. */
 export type ModelCompiler = (manifests: readonly Manifest[]) => Model
 
-/** Remembers what it merged, by the very list of manifests that the caller holds. */
+/** Remembers merged models by the identity of the list of manifests. */
 export function createModelCompiler(): ModelCompiler {
   const byList = new WeakMap<readonly Manifest[], Model>()
   return (manifests) => {

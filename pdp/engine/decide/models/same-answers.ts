@@ -1,10 +1,10 @@
-/** Which relations have the same answers under two models, whatever the tuples are: those that reach nothing that differs. */
+/** Decides whether a relation has the same answers under two models: it does if everything that it reaches is defined the same. */
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 
 export type TypeRelation = { readonly type: string; readonly relation: string }
 
-/** False where it cannot be told from the models alone. */
+/** False also when the models alone do not show it. */
 export function hasSameAnswers(before: Model, after: Model, place: TypeRelation): boolean {
   if (before.has('group') !== after.has('group')) return false
   const seen = new Set<string>()
@@ -25,13 +25,13 @@ export function hasSameAnswers(before: Model, after: Model, place: TypeRelation)
 const expressionAt = (model: Model, { type, relation }: TypeRelation): Expression | undefined =>
   model.get(type)?.get(relation)
 
-/** The same for the same definitions. Models are plain data, of which only maps and sets have no text of their own. */
+/** A text that is equal for equal definitions. JSON.stringify alone would lose maps and sets. */
 const textOf = (expression: Expression): string =>
   JSON.stringify(expression, (_, value) => (value instanceof Map || value instanceof Set ? [...value] : value))
 
 /**
- * Where no model defines anything: nobody has a relation that the model of its type does not have; and no model says who is in a
- * group or a member of an organization. What else tuples of a type without a model name may lead anywhere.
+ * Is a relation that neither model defines the same in both? Yes if both models have the type: then nobody has it. Yes for members of
+ * groups and tiers of organizations, which do not come from models. Tuples of any other type without a model may lead to anything.
  */
 function isOfNoModel({ type, relation }: TypeRelation, before: Model, after: Model): boolean {
   if (before.has(type) && after.has(type)) return true

@@ -1,4 +1,4 @@
-/** Adds to a subgoal what it depends on, by its definition and its tuples. Each relation of each object is one subgoal. */
+/** Expands a subgoal: adds the subgoals that it depends on by its definition and its tuples. Each relation of an object is one subgoal. */
 
 import type { ReasonStep } from '../../../shared/domain/decision.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
@@ -37,7 +37,7 @@ export class Expansion {
   readonly #near: Near
   readonly #budget: Budget
   #root: Subgoal | null = null
-  /** Null as long as the root leans on nothing but its own tuples, as it mostly does. */
+  /** Null while the root depends only on its own tuples, as most do. */
   #frontier: Frontier | null = null
   #wide: WideRelations | null = null
 
@@ -53,7 +53,7 @@ export class Expansion {
     this.#budget = budget
   }
 
-  /** The subgoal that is asked for, expanded. */
+  /** Makes the root, the subgoal that is asked for, and expands it. */
   begin(object: string, relation: string): Subgoal {
     const root = this.#subgoal(object, relation, null)
     this.#root = root
@@ -81,13 +81,13 @@ export class Expansion {
     else if (whole) completed(goal)
   }
 
-  /** `near`: what leans on it. */
+  /** `near`: the subgoal that depends on it; null for the root. */
   #subgoal(object: string, relation: string, near: Subgoal | null): Subgoal {
     const type = near?.object === object ? near.type : this.#terms.typeOf(object)
     const relations = this.#terms.relationsOf(type)
     const expression = relations?.get(relation) ?? null
     const goal = new Subgoal(object, type, relation, expression, 'relation')
-    // First, as near.ts has it: a userset holds itself, whatever its relation says.
+    // Tested first, as in near.ts: a userset holds itself, whatever its definition is.
     if (this.#terms.isSubject(object, relation)) goal.truth = TRUE
     else if (relations !== undefined && expression === null && !this.#terms.isTier(object, relation)) goal.truth = FALSE
     return goal
@@ -98,7 +98,7 @@ export class Expansion {
     return this.#frontier
   }
 
-  /** Adds what the expression leans on to an `or`. @returns false when not all of it could be read. */
+  /** Adds to an `or` the subgoals that the expression depends on. @returns false when not everything could be read. */
   #operand(goal: Subgoal, expression: Expression): boolean {
     switch (expression.kind) {
       case 'direct':
@@ -129,7 +129,7 @@ export class Expansion {
     return whole
   }
 
-  /** All of the parts hold, but for `subtract`, which does not. */
+  /** Adds the `and` of all parts, of which `subtract` counts negated. */
   #all(goal: Subgoal, parts: readonly Expression[], subtract: Expression | null): true {
     const all = new Subgoal(goal.object, goal.type, goal.relation, null, 'all')
     for (const part of parts) {
@@ -151,14 +151,14 @@ export class Expansion {
     return part
   }
 
-  /** @returns true: that it leans on it is all there is to say. */
+  /** Makes `goal` depend on `to`. @returns true: nothing is left to be read for it. */
   #lean(goal: Subgoal, to: Subgoal, byRule: boolean, steps: readonly ReasonStep[] | null): true {
     if (this.#explains || to.truth === OPEN) lean(new Edge({ from: goal, to, negative: false, byRule, steps }))
     else if (to.truth === TRUE) found(goal, wayBy(to, byRule))
     return true
   }
 
-  /** Asks `#near` about the operands of an `or` that are near enough. @returns false when they are not. */
+  /** Decides an operand of an `or` by `#near`, if it is near enough. @returns false when that did not decide it. */
   #leansOnOwn(
     goal: Subgoal,
     on: { readonly object: string; readonly relation: string; readonly fanOut: number; readonly byRule: boolean },
@@ -171,7 +171,7 @@ export class Expansion {
     return true
   }
 
-  /** The subgoal of a relation of an object, which is going to be expanded. `fanOut`: how many there are like it in the same place. */
+  /** The subgoal of a relation of an object, to be expanded now or later. `fanOut`: how many such objects this step leads to. */
   #reach(goal: Subgoal, object: string, relation: string, fanOut: number): Subgoal {
     const frontier = this.#frontierOf()
     const known = frontier.find(object, relation)
@@ -179,7 +179,7 @@ export class Expansion {
     if (known === undefined) frontier.add(to)
     if (to.truth !== OPEN || to.queued) return to
     to.level = levelAfter(goal.level, fanOut)
-    // A goal that is decided at once needs no place in the graph.
+    // A goal that is expanded and decided at once needs no edges.
     if (frontier.isAlong(to.level, this.#budget.tuplesCount)) this.expand(to)
     else frontier.queue(to)
     return to
@@ -220,7 +220,7 @@ export class Expansion {
     return this.#wide
   }
 
-  /** `doubt`: whether the tuple counts. @returns true: that it leans on it is all there is to say. */
+  /** Makes `goal` depend on a parent. `doubt`: about the tuple. @returns true: nothing is left to be read for it. */
   #parent(goal: Subgoal, rule: From, parent: string, fanOut: number, doubt: Doubt | null): true {
     if (goal.truth === TRUE) return true
     const { tupleset, relation } = rule
@@ -231,7 +231,7 @@ export class Expansion {
     return this.#lean(goal, doubt === null ? to : this.own.inDoubt(to, doubt), true, steps)
   }
 
-  /** The relation's own tuples. `allowed` null: no model, so anything but a wildcard. */
+  /** Adds the relation's own tuples. `allowed` null: without a model, any subject counts but a wildcard. */
   #direct(goal: Subgoal, allowed: Direct | null): boolean {
     const { object, relation } = goal
     if (this.#terms.isTier(object, relation)) return this.own.tier(goal, allowed)
@@ -253,7 +253,7 @@ export class Expansion {
     const countMax = this.#budget.goneThroughMax
     const usersets = this.#view.usersets(this.#log, object, relation, countMax)
     if (usersets === undefined) {
-      this.#view.groups(this.#log, this.#subject) // both sides of the question in one load
+      this.#view.groups(this.#log, this.#subject) // asks for the subject's groups too, so that one load brings both
       return this.#budget.missed()
     }
     const isWide = usersets === null || !this.#budget.count(usersets.length)
@@ -284,7 +284,7 @@ export class Expansion {
     return this.#wideRelations().usersets(goal, allowed, this.#unmet(goal), lean)
   }
 
-  /** Everything that the userset holds is held, where the tuple that names it counts. `doubt`: whether it does. @returns false where nothing else is to be told. */
+  /** Makes `goal` depend on a userset. `doubt`: about the tuple that names it. @returns false when something could not be read. */
   #counted(goal: Subgoal, userset: Userset, fanOut: number, doubt: Doubt | null): boolean {
     if (userset.isWildcard) {
       if (doubt !== null) return this.own.doubted(goal, doubt)

@@ -1,23 +1,23 @@
-/** The subgoals of one check: by object and relation, and those that are still to do, the nearest first. */
+/** The subgoals of one check: a table by object and relation, and a queue of those to be expanded, the nearest first. */
 import { NEAR_LEVELS, NEAR_TUPLES } from '../near.ts'
 import type { Subgoal } from '../subgoals.ts'
 
-/** So many are in a list, since making and asking a table costs more than those few. */
+/** How many subgoals are kept in a list before a Map is made, which costs more than searching a short list. */
 const LIST_MAX = 16
 
-/** Subgoals within so many levels of the one that is being expanded are expanded along with it; to begin with, all that are near. */
+/** Subgoals at most this many levels below the current one are expanded at once; while few tuples were visited, all that are near. */
 const ALONG_MAX = 2
 
 export class Frontier {
-  /** The level at hand. */
+  /** The level that is being expanded. */
   level = 0
   #list: Subgoal | null = null
   #listCount = 0
-  /** By object; further relations of the object hang on the one that came first. */
+  /** Subgoals by object: the first of the object, with the others linked to it by `next`. */
   #others: Map<string, Subgoal> | null = null
-  /** Near goals come first, and nothing wide goes before them. */
+  /** The queue of each level. */
   readonly #levels: (Subgoal[] | undefined)[] = []
-  /** The next one's place in its level. */
+  /** The index of the next subgoal in the queue of its level. */
   #at = 0
 
   constructor(root: Subgoal | null) {
@@ -44,7 +44,7 @@ export class Frontier {
     }
   }
 
-  /** `tuplesCount`: visited so far. */
+  /** Is a subgoal of this level expanded at once? `tuplesCount`: how many tuples were visited so far. */
   isAlong(level: number, tuplesCount: number): boolean {
     const away = level - this.level
     return away <= ALONG_MAX || (away <= NEAR_LEVELS && tuplesCount < NEAR_TUPLES)
@@ -57,7 +57,7 @@ export class Frontier {
     else ofLevel.push(goal)
   }
 
-  /** After what is as near as the one at hand. */
+  /** Queues a subgoal again, behind the others of the current level. */
   queueAgain(goal: Subgoal): void {
     goal.level = Math.max(goal.level, this.level)
     this.queue(goal)

@@ -1,7 +1,7 @@
 /**
- * Does `object#relation` hold `subject`, where what is near does not tell? Synchronous over one view, so it sees one moment.
- * The check is the first subgoal. What it leans on is expanded level by level, each relation of each object once, and solved
- * as it comes in.
+ * Decides whether `object#relation` holds `subject`, when near.ts could not. It is synchronous over one view, so it sees one
+ * moment. The check is the first subgoal. The subgoals that it depends on are expanded level by level, each relation of each
+ * object once, and decided as soon as they can be.
  */
 import type { Reason } from '../../../shared/domain/decision.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
@@ -13,10 +13,10 @@ import { FALSE, TRUE, type Truth, UNKNOWN } from '../view.ts'
 import { Expansion, type ExpansionOptions } from './expansion.ts'
 import { EDGES_PER_STEP, EDGES_PER_VISIT, settleInSteps } from './settle.ts'
 
-/** Tuples that are visited for one check at most. */
+/** The most tuples that are visited for one check. */
 export const TUPLES_PER_CHECK_MAX = 100_000
 
-/** The slice is used up. */
+/** The result when the slice is used up. */
 export const PAUSED = 3
 
 export class Search {
@@ -37,25 +37,25 @@ export class Search {
     return this.#budget.tuplesCount
   }
 
-  /** How an allow came about. */
+  /** The way of an allow. */
   get way(): Way {
     return this.#root?.way ?? 'tuple'
   }
 
-  /** Rows were missing, on which the answer did not depend, but its explanation may. */
+  /** True when rows were missing: the answer did not depend on them, but its explanation may. */
   get lacksRows(): boolean {
     return this.#budget.missing
   }
 
-  /** Read after an answer to a check that explains. */
+  /** The explanation, when `explains` was set and there is an answer. */
   get explanation(): Omit<Reason, 'code' | 'message'> {
     return explanationOf(this.#root, (count) => this.#budget.count(count))
   }
 
   /**
-   * As far as the slice reaches. Called again, it goes on where it stopped. Throws PdpError `evaluation_limit` where the answer
-   * lies beyond a bound, or depends on its own absence; `condition_failed` where it depends on a condition that could not be
-   * evaluated.
+   * Searches until there is an answer or the slice is used up; the next call continues. Throws PdpError `evaluation_limit` when the
+   * answer is beyond a bound, or depends on its own absence; `condition_failed` when it depends on a condition that could not
+   * be evaluated.
    */
   holdsWithin(slice: Slice, object: string, relation: string): Truth | typeof PAUSED {
     const before = this.#budget.tuplesCount
@@ -66,7 +66,7 @@ export class Search {
     return isDone && (root.truth !== OPEN || this.#settled(slice, root)) ? this.#solved(root) : PAUSED
   }
 
-  /** @returns false when the slice was used up before it was. */
+  /** Decides what is left when all is expanded. @returns false when the slice was used up before. */
   #settled(slice: Slice, root: Subgoal): boolean {
     this.#settling ??= settleInSteps(root, (count) => this.#budget.count(count))
     while (this.#settling.next().done !== true) {
@@ -78,7 +78,7 @@ export class Search {
 
   #solved(root: Subgoal): Truth {
     if (root.truth === TRUE || root.truth === FALSE) return root.truth
-    // A row that is not loaded yet may decide it, whatever bound was reached in search of it.
+    // A row that is not loaded yet may decide the root, even if a bound was reached too.
     if (this.#budget.missing) return UNKNOWN
     const failure = this.#expansion.own.failureOf(root)
     if (failure !== null) throw failure
@@ -86,14 +86,14 @@ export class Search {
     throw new PdpError('evaluation_limit', this.#budget.limit ?? absent)
   }
 
-  /** @returns false when `until` tuples were visited before there was an end to it. */
+  /** Expands subgoals. @returns false when `until` tuples were visited before the search ended. */
   #searched(root: Subgoal, until: number): boolean {
     while (root.truth === OPEN || (root.truth === FALSE && this.#explains)) {
       if (this.#budget.tuplesCount >= until) return false
       const next = this.#expansion.next()
       if (next === undefined) return true
       if (this.#explains || next === root || isNeeded(next)) this.#expansion.expand(next)
-      else next.queued = false // it may come to be needed
+      else next.queued = false // it may be needed later
     }
     return true
   }

@@ -1,27 +1,27 @@
-/** The undecided rest of the graph, once every subgoal is expanded: what depends on itself alone is false. */
+/** Decides the rest of the graph, once every subgoal is expanded: subgoals that depend only on themselves are false. */
 
 import { inSteps, type Steps } from '../slices.ts'
 import { type Edge, OPEN, passOn, type Subgoal } from '../subgoals.ts'
 import { FALSE, UNKNOWN } from '../view.ts'
 
-/** Subgoals that are gone through again are counted; false: no more of that. */
+/** Counts the subgoals of a further round; false when the budget does not allow it. */
 export type Spend = (goals: number) => boolean
-/** Where the walk is: at an edge of a subgoal from which it came to no subgoal that was entered before `lowest`. */
+/** A subgoal on the path of the walk, its next edge, and the lowest order (Tarjan's low-link) that it has reached. */
 type Visited = { readonly goal: Subgoal; edge: Edge | null; lowest: number }
 
-/** Edges that are gone through between two stops. */
+/** How many edges are followed between two yields. */
 export const EDGES_PER_STEP = 2_000
-/** As many take as long as a visit of a tuple. */
+/** How many edges take as long as the visit of one tuple. */
 export const EDGES_PER_VISIT = 10
 
-/** In one go. */
+/** Does what settleInSteps does, without pauses. */
 export function settle(root: Subgoal, spend: Spend): void {
   for (const _ of settleInSteps(root, spend));
 }
 
 /**
- * Components that lean on each other are taken from the bottom up (Tarjan, 1972), each in time that grows with its size.
- * One with a "but not" inside is gone through as long as that decides something.
+ * Takes strongly connected components from the bottom up (Tarjan, 1972), each in time proportional to its size. A component with
+ * a "but not" inside is repeated as long as a round decides something.
  */
 export function* settleInSteps(root: Subgoal, spend: Spend): Steps<void> {
   if (root.truth !== OPEN) return
@@ -53,7 +53,7 @@ export function* settleInSteps(root: Subgoal, spend: Spend): Steps<void> {
   }
 }
 
-/** All that it leans on outside is settled. */
+/** Decides a component; all components that it depends on are decided. */
 function* settleComponent(members: readonly Subgoal[], spend: Spend): Steps<void> {
   for (let round = 1; round === 1 || spend(members.length); round++) {
     yield* markPossible(members)
@@ -65,7 +65,7 @@ function* settleComponent(members: readonly Subgoal[], spend: Spend): Steps<void
   for (const goal of members) if (goal.truth === OPEN) goal.truth = UNKNOWN
 }
 
-/** Brings `needs` to 0 for what would hold if all held that is not known to be false, other than by leaning on itself. */
+/** Brings `needs` to 0 for each member that could still hold without depending on itself. */
 function* markPossible(members: readonly Subgoal[]): Steps<void> {
   const possible: Subgoal[] = []
   yield* inSteps(members, (goal) => {
@@ -77,7 +77,7 @@ function* markPossible(members: readonly Subgoal[]): Steps<void> {
   for (let goal = possible.pop(); goal !== undefined; goal = possible.pop()) {
     for (let use = goal.uses; use !== null; use = use.nextUse) {
       if (++edgesCount % EDGES_PER_STEP === 0) yield
-      // A component further up needs nothing yet.
+      // `needs` is 0 also for a goal of a component further up, which is not counted yet.
       if (use.negative || use.from.truth !== OPEN || use.from.needs === 0) continue
       use.from.needs--
       if (use.from.needs === 0) possible.push(use.from)
@@ -85,7 +85,7 @@ function* markPossible(members: readonly Subgoal[]): Steps<void> {
   }
 }
 
-/** How many of those that are open have to hold. */
+/** How many of its undecided operands have to hold for the goal to hold. */
 function needsOf(goal: Subgoal): number {
   let openCount = 0
   for (let edge = goal.edges; edge !== null; edge = edge.previous) {

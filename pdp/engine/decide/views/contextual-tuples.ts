@@ -1,7 +1,7 @@
 /**
- * Tuples that come with a question and hold in it alone: a view that shows them beside what is stored, or in its place where
- * both name the same object, relation and subject. It keeps nothing, and is read by relations only, so that no cached row,
- * no membership and no role ever depends on them.
+ * Tuples that come with a question and count in it alone: a view that shows them beside the stored tuples; one with the same object,
+ * relation and subject as a stored tuple replaces it. Only relations are read from this view, and it keeps nothing, so that no
+ * cached row, membership or role depends on these tuples.
  */
 
 import type { ContextualTuple } from '../../../shared/domain/decision.ts'
@@ -27,7 +27,7 @@ import { viewWithout } from './removed-tuples.ts'
 
 export const CONTEXTUAL_TUPLES_MAX = 100
 
-/** Mistakes in contextual tuples, whatever the model says. */
+/** Issues in contextual tuples that do not depend on the model. */
 export function contextualIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
   if (tuples.length > CONTEXTUAL_TUPLES_MAX)
     return [{ place: '/contextualTuples', message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]
@@ -40,8 +40,8 @@ export function contextualIssues(tuples: readonly ContextualTuple[]): readonly V
 }
 
 /**
- * The view that relations of the organization are read from; undefined where that is the stored one. `model` null: it is not
- * loaded, so that it cannot be told yet which of the tuples it lets count.
+ * The view that relations are read from, with `tuples` and without `without`. Undefined when that is the stored view, and while the
+ * model is not loaded (null), since the tuples cannot be validated before.
  * Throws PdpError `request_invalid` when the model does not let one of the tuples count.
  */
 export function relationViewOf(
@@ -57,7 +57,7 @@ export function relationViewOf(
   return tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)
 }
 
-/** Mistakes in the tuples that shall not count, whatever the model says. */
+/** Issues in the tuples that the question removes; they do not depend on the model. */
 export function withoutIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
   const place = '/withoutTuples'
   if (tuples.length > CONTEXTUAL_TUPLES_MAX) return [{ place, message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]
@@ -99,14 +99,14 @@ const setName = (object: string, relation: string): string => `${object}#${relat
 class ContextualView implements View {
   readonly #stored: View
   readonly #log: JournalId
-  /** By `object#relation`. */
+  /** Subjects by `object#relation`. */
   readonly #subjects = new Map<string, Set<string>>()
-  /** Those with a condition: by `object#relation`, then by subject. */
+  /** Conditions of tuples by `object#relation`, then by subject. */
   readonly #conditional = new Map<string, Map<string, TupleCondition>>()
-  /** Groups by whom a tuple of the question puts in them. */
+  /** Groups by the subject that a tuple of the question makes a member. */
   readonly #groups = new Map<string, Set<string>>()
 
-  /** `log`: that of the question; no other holds any of the tuples. */
+  /** `log`: the question's journal; the tuples are shown in no other. */
   constructor(stored: View, log: JournalId, tuples: readonly ContextualTuple[]) {
     this.#stored = stored
     this.#log = log
@@ -194,7 +194,7 @@ class ContextualView implements View {
     return stored === undefined || own === undefined ? stored : [...new Set([...stored, ...own])]
   }
 
-  /** By name: the store's index knows its own groups by number, and none of the question's. */
+  /** Compares groups by name, because the store's index has numbers only for its own groups. */
   inGroup(log: JournalId, subject: string, group: Userset): Truth | null {
     return truthIn(this.closure(log, subject), group)
   }
@@ -231,7 +231,7 @@ class ContextualView implements View {
   revocations: View['revocations'] = () => this.#stored.revocations()
 }
 
-/** Is the set, as `object#relation`, of the relation and type? */
+/** Does the set `object#relation` have this relation and type? */
 const isWithin = (set: string, where: { readonly type: string; readonly relation: string } | null): boolean =>
   where === null || (typeOf(set) === where.type && set.slice(set.indexOf('#') + 1) === where.relation)
 

@@ -1,4 +1,4 @@
-/** A view without some of the stored tuples, for one question. Like all that a question supposes, it is read by relations only. */
+/** A view without some of the stored tuples, for one question. Only relations are read from it, as with contextual tuples. */
 
 import type { ContextualTuple } from '../../../shared/domain/decision.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
@@ -7,7 +7,7 @@ import { type Closure, FALSE, GROUPS_MAX, type Truth, truthIn, type View } from 
 
 const setName = (object: string, relation: string): string => `${object}#${relation}`
 
-/** `log`: that of the question; no other lacks any of the tuples. */
+/** `log`: the question's journal; the tuples are removed from no other. */
 export function viewWithout(stored: View, log: JournalId, tuples: readonly ContextualTuple[]): View {
   return tuples.length === 0 ? stored : new ViewWithout(stored, log, tuples)
 }

@@ -1,15 +1,15 @@
-/** A view in which the groups that a token names hold its subject, besides what is stored. */
+/** A view in which the token's subject is also a member of the groups that the token names. */
 
 import type { TokenMemberships } from '../../../shared/domain/decision.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { Userset } from '../usersets.ts'
 import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from '../view.ts'
 
-/** Nothing of it enters a cache: what is derived for all questions is derived by the stored view. */
+/** Nothing of it enters a cache: closures that are kept for other questions are derived from the stored view. */
 export class TokenMembershipView implements View {
   readonly #stored: View
   readonly #subject: string
-  /** As `group:x#member`. */
+  /** Groups as `group:x#member`. */
   readonly #groups: ReadonlySet<string>
   readonly #logs: ReadonlySet<JournalId>
 
@@ -60,7 +60,7 @@ export class TokenMembershipView implements View {
     for (const own of this.#groups) {
       const above = this.#stored.inGroup(log, own, group)
       if (above === TRUE) return TRUE
-      // Rows that are missing may decide it; a group that is too far away may not.
+      // Missing rows may still decide it, so UNKNOWN takes precedence over null, which means too many groups.
       if (above === UNKNOWN || (above === null && truth === FALSE)) truth = above
     }
     return truth

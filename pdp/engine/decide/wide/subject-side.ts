@@ -1,7 +1,7 @@
 /**
- * Names that may hold the subject, found from its own side: where a relation names too many parents or usersets to go through
- * them, these few are looked for among them. It follows every tuple and every rule that could lead up from the subject, so
- * that nothing is left out; whether what it finds really holds the subject is evaluated as ever.
+ * Finds the names that may hold the subject, from the subject's side: when a relation names too many parents or usersets to visit
+ * them all, only these few are looked up in it. It follows every tuple and every rule that could lead up from the subject, so
+ * it finds all; whether a name really holds the subject is evaluated as usual.
  */
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
@@ -13,13 +13,13 @@ import { isUserset, subjectType } from '../usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
 import { parentKindsOf, type Step, type Steps, stepsTowards, UNMODELLED, usersetKindsOf } from './upward-steps.ts'
 
-/** Names that tuples of a relation name, of those that may hold the subject. `beyond`: there may be others. */
+/** The names that a relation's tuples name and that may hold the subject. `missing`: rows are. `beyond`: there may be more names. */
 export type Aside = { readonly named: readonly Named[]; readonly missing: boolean; readonly beyond: boolean }
-/** `whole` false: more is above the subject than may be visited, and these are only some. */
+/** The usersets above the subject. `whole` false: more tuples are above it than may be visited, and these are only some. */
 type ClimbResult = { readonly usersets: readonly string[]; readonly whole: boolean } | 'missing'
-/** Shared by all that wait for it. */
+/** A climb under way or ended; all relations that need it share it. */
 type Climb = { readonly steps: Slow<ClimbResult>; found: ClimbResult | null }
-/** Undefined while rows are missing; null: too many. */
+/** Names one step above. Undefined while rows are missing; null when there are too many. */
 type Reached = readonly string[] | null | undefined
 
 export type SubjectSideOptions = {
@@ -38,7 +38,7 @@ export class SubjectSide {
   readonly #subject: string
   readonly #conditions: ConditionalTuples
   readonly #budget: Budget
-  /** By the kinds that were asked for. */
+  /** Climbs by the kinds that they look for. */
   readonly #climbs = new Map<string, Climb>()
 
   constructor(of: SubjectSideOptions) {
@@ -50,7 +50,7 @@ export class SubjectSide {
     this.#budget = of.budget
   }
 
-  /** Parents whose relation may hold the subject. Null: more are above the subject than may be visited. */
+  /** Parents whose relation may hold the subject. Null: too many tuples are above the subject. */
   *parents(object: string, rule: Extract<Expression, { kind: 'from' }>): Slow<Aside | null> {
     const found = yield* this.#holding(parentKindsOf(this.#model, rule))
     if (found === 'missing') return MISSING
@@ -59,7 +59,7 @@ export class SubjectSide {
     return yield* this.#named({ object, relation: rule.tupleset }, rule.parents, held.map(objectOf))
   }
 
-  /** Usersets that may hold the subject, and the wildcard that does. Null as above. */
+  /** Usersets that may hold the subject, and the wildcard that does. Null: too many tuples are above the subject. */
   *usersets(place: { readonly object: string; readonly relation: string }, allowed: Direct | null): Slow<Aside | null> {
     const found = yield* this.#holding(usersetKindsOf(allowed))
     if (found === 'missing') return MISSING
@@ -67,11 +67,11 @@ export class SubjectSide {
     const subject = this.#subject
     const everybody = isWildcard(subject) ? subject : `${typeOf(subject)}:*`
     const wildcards = allowed === null || subject.includes('#') ? [] : [everybody]
-    // A tuple that names the subject itself counts too, on a condition.
+    // `#named` also finds tuples with a condition.
     return yield* this.#named(place, allowed, [...wildcards, ...found.usersets])
   }
 
-  /** Objects of the type whose relation may hold the subject: all, or only some of them. Undefined while rows are missing. */
+  /** Objects of the type whose relation may hold the subject. `whole` false: only some. Undefined while rows are missing. */
   *objects(
     type: string,
     relation: string,
@@ -140,7 +140,7 @@ export class SubjectSide {
     return !this.#model.has(typeOf(name))
   }
 
-  /** The names by which tuples name the subject, and those that it holds without such a tuple. Null while rows are missing. */
+  /** The names to begin with: the subject, its wildcard, and the tiers and groups that hold it. Null while rows are missing. */
   #start(): Set<string> | 'too many' | null {
     const subject = this.#subject
     const names = new Set([subject])
@@ -176,7 +176,7 @@ export class SubjectSide {
   }
 }
 
-/** Rows are missing. */
+/** The result while rows are missing. */
 export const MISSING: Aside = { named: [], missing: true, beyond: false }
 const NO_GROUPS = { groups: new Set<string>(), truncated: false }
 const objectOf = (userset: string): string => userset.slice(0, userset.indexOf('#'))

@@ -1,9 +1,9 @@
-/** Relations that depend on more sets than one evaluation visits, and what is left to do for each. */
+/** Relations that are expanded bit by bit, because they name very many parents or usersets, and the work left for each. */
 
 import type { Steps } from '../slices.ts'
 import { OPEN, type Subgoal } from '../subgoals.ts'
 
-/** Each part ends with whether nothing of it had to be left out. */
+/** Work left for one goal. Each part returns true when nothing had to be left out. */
 type Left = { parts: Steps<boolean>[]; whole: boolean }
 
 export class Unfinished {
@@ -13,7 +13,7 @@ export class Unfinished {
     return this.#left.has(goal)
   }
 
-  /** @returns true: whether something had to be left out is known at its end. */
+  /** Adds work for a goal. @returns true, as if complete: goOn says at the end whether something had to be left out. */
   add(goal: Subgoal, part: Steps<boolean>): true {
     const known = this.#left.get(goal)
     if (known === undefined) this.#left.set(goal, { parts: [part], whole: true })
@@ -21,7 +21,7 @@ export class Unfinished {
     return true
   }
 
-  /** `whole`: nothing else had to be left out. @returns whether anything is left to do. */
+  /** Notes whether the rest of the goal's expansion was complete (`whole`). @returns whether any work is left. */
   begun(goal: Subgoal, whole: boolean): boolean {
     const left = this.#left.get(goal)
     if (left === undefined) return false
@@ -29,7 +29,7 @@ export class Unfinished {
     return true
   }
 
-  /** A step of each part. @returns whether nothing had to be left out; null: there is more to do. */
+  /** Does one step of each part. @returns null when work is left, else whether the expansion is complete. */
   goOn(goal: Subgoal): boolean | null {
     const left = this.#left.get(goal)
     if (left === undefined) return false

@@ -1,20 +1,20 @@
-/** How a subject may come to hold more, by the rules of a model: the steps that lead up from what it holds already. */
+/** The steps by which the rules of a model lead up from a subject or userset to the usersets that hold it. */
 import type { Direct, Expression, Model } from '../model.ts'
 
-/** To `relation` of the object itself, of an object whose tuples name the userset, or of one that has it as a parent. */
+/** A step to `relation` of the same object (`rule`), of an object whose tuple names the userset, or of one with it as a parent. */
 export type Step =
   | { readonly by: 'rule'; readonly relation: string }
   | { readonly by: 'tuple'; readonly type: string; readonly relation: string }
   | { readonly by: 'parent'; readonly tupleset: string; readonly type: string; readonly relation: string }
-/** `any`: relations that no model says anything of lead there too, so that every tuple may be a step. */
+/** Steps by the kind from which they lead up. `any`: types without a model lead there too, so every tuple may be a step. */
 export type Steps = { readonly from: ReadonlyMap<string, readonly Step[]>; readonly any: boolean }
 
-/** In no model: named by brackets alone, and followed through groups. */
+/** The members of a group, which no model has to define: they are followed through the subject's groups. */
 const GROUP = 'group#member'
-/** Stands for a relation that no model defines. */
+/** The kind of every relation of a type without a model. */
 export const UNMODELLED = '?'
 
-/** Kinds are as brackets have them: `user`, `user:*`, `team#member`. Only steps that lead on to one of `kinds`. */
+/** The steps that may lead to one of `kinds`, written as in a model's brackets: `user`, `user:*`, `team#member`. */
 export function stepsTowards(model: Model, kinds: Iterable<string>): Steps {
   const from = new Map<string, Step[]>()
   const needed = new Set(kinds)
@@ -42,7 +42,7 @@ export function stepsTowards(model: Model, kinds: Iterable<string>): Steps {
   return { from, any }
 }
 
-/** One of all operands that have to hold is enough: a subject that is not found by it does not hold the rest either. */
+/** The kinds and steps that lead to a relation. Of an intersection the first part is enough, since every subject must have it. */
 function* sourcesOf(
   model: Model,
   expression: Expression,
@@ -76,11 +76,11 @@ function kindsOf({ types, wildcards, usersets, conditional }: Direct): readonly 
   return [...new Set(all)]
 }
 
-/** Usersets alone. */
+/** The kinds of the usersets that tuples may name. */
 export const usersetKindsOf = (allowed: Direct | null): readonly string[] =>
   allowed === null ? [UNMODELLED] : kindsOf(allowed).filter((kind) => kind.includes('#'))
 
-/** The relations that a parent holds, for each type that it may have. */
+/** The rule's relation of a parent, for each type that the parent may have. */
 export function parentKindsOf(
   model: Model,
   { relation, parents }: Extract<Expression, { kind: 'from' }>,

@@ -1,6 +1,6 @@
 /**
- * Goals of a relation that names more parents or usersets than are gone through at once: those that may hold the
- * subject, found from the subject's side, or all where too much is above the subject.
+ * Expands a relation that names very many parents or usersets: only with those that may hold the subject, found from the
+ * subject's side; or with all, when too many tuples are above the subject.
  */
 import type { Budget } from '../budget.ts'
 import type { CheckTerms } from '../check-terms.ts'
@@ -15,9 +15,9 @@ import { type Aside, MISSING, SubjectSide, type SubjectSideOptions } from './sub
 import { Unfinished } from './unfinished.ts'
 
 type From = Extract<Expression, { kind: 'from' }>
-/** @returns false where it cannot be told what the name holds. */
+/** Makes the goal depend on a name. @returns false when something could not be read. */
 export type Lean = (named: Named, fanOut: number) => boolean
-/** A subject that is not among the names may hold it too. */
+/** The result when a bound was reached, so that other names may hold the subject. */
 const BEYOND: Aside = { named: [], missing: false, beyond: true }
 const counting = (subject: string): Named => ({ subject, doubt: null })
 
@@ -37,12 +37,12 @@ export class WideRelations {
     this.#side = new SubjectSide(of)
   }
 
-  /** Leans bit by bit on the parents that may hold the subject. `unmet`: as in Place. */
+  /** Makes the goal depend, bit by bit, on the parents that may hold the subject. `unmet`: as in AskedRelation. */
   parents(goal: Subgoal, rule: From, unmet: string[] | null, lean: Lean): true {
     return this.unfinished.add(goal, this.#parents(goal, rule, unmet, lean))
   }
 
-  /** As `parents`, besides the subject itself. */
+  /** Does what `parents` does, for usersets; whether a tuple names the subject itself is decided elsewhere. */
   usersets(goal: Subgoal, allowed: Direct | null, unmet: string[] | null, lean: Lean): true {
     return this.unfinished.add(goal, this.#usersets(goal, allowed, unmet, lean))
   }
