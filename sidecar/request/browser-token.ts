@@ -9,7 +9,7 @@ import { malformed, RequestError } from './errors.ts'
 import type { InboundRequest } from './inbound.ts'
 
 export type TokenFrom = {
-  /** Names of fields whose value is a token, in lower case. */
+  /** Names of fields whose value is a token, with the scheme or without, in lower case. */
   readonly header: readonly string[]
   /** A WebSocket has it there, as `bearer, <token>` or `base64url.bearer.authorization.k8s.io.<token in base64url>`. */
   readonly subprotocol: boolean
@@ -25,6 +25,8 @@ export const BEARER_PROTOCOL = 'bearer'
 const PROTOCOLS = 'sec-websocket-protocol'
 const PLACES = new Set(['cookie', PROTOCOLS])
 const KUBERNETES = 'base64url.bearer.authorization.k8s.io.'
+/** Some gateways keep it before the token. */
+const SCHEME = /^bearer +/i
 /** RFC 9110 section 11.2: a token68. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/
 
@@ -45,7 +47,7 @@ export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade:
     let rest: string | null = value
     // A field with another spelling of the name is another field, as everywhere.
     if (tokenFrom.header.includes(name.toLowerCase())) {
-      inFields.push(trimBlanks(value))
+      inFields.push(trimBlanks(value).replace(SCHEME, ''))
       continue
     }
     if (folded === 'cookie' && tokenFrom.cookie !== null) rest = withoutCookie(value, tokenFrom.cookie, inCookies)

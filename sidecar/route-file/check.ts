@@ -11,9 +11,12 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 const WORDS = ['public', 'signed_in']
 /** Words of other proxies. */
 const ELSEWHERE: { readonly [word: string]: string } = {
-  ...Object.fromEntries(['bypass', 'allow', 'anonymous', 'noop', 'everyone'].map((word) => [word, '"public"'])),
-  ...Object.fromEntries(['authenticated', 'one_factor', 'valid-user'].map((word) => [word, '"signed_in"'])),
+  ...Object.fromEntries(
+    ['bypass', 'allow', 'anonymous', 'noop', 'everyone', 'permitall', 'permit_all'].map((word) => [word, '"public"']),
+  ),
+  ...Object.fromEntries(['authenticated', 'one_factor', 'valid-user', 'required'].map((word) => [word, '"signed_in"'])),
   two_factor: '{check: signed_in, step_up: {acr_values: [mfa]}}',
+  optional: '{public: with_identity}',
 }
 
 /** Returns the check, or an error message. `parameters` are the names of the route's path parameters. */
@@ -27,9 +30,15 @@ export function parseCheck(text: string, parameters: readonly string[]): Check |
     const nearest = WORDS.includes(word) ? word : nearestName(word, WORDS)
     if (Object.hasOwn(ELSEWHERE, word))
       return `${JSON.stringify(text)} is not a check; did you mean ${ELSEWHERE[word]}?`
-    if (word === 'deny') return 'deny is not a check: leave the route out, since what has no route is refused'
+    if (/^deny(?:_?all)?$/.test(word))
+      return `${text} is not a check: leave the route out, since what has no route is refused`
     if (nearest !== null) return `${JSON.stringify(text)} is not a check; did you mean "${nearest}"?`
   }
+  if (words.length > 2 && first === 'scope')
+    return `write {all: [${words
+      .slice(1)
+      .map((name) => `scope ${name}`)
+      .join(', ')}]}`
   if (words.length !== 2)
     return `${JSON.stringify(text)} is not "public", "signed_in", "<relation> <type>:<id>", "permission <key>", "entitlement <key>" or "scope <name>"`
   if (first === 'permission') return keyed('permission', second)
@@ -47,6 +56,8 @@ function parseRelation(relation: string, resource: string, parameters: readonly 
   const colon = resource.indexOf(':')
   // Permission keys, such as invoices:approve, are relations of apps and organizations.
   if (!isRelationOrKey(relation)) return `${relation} is not a valid relation name`
+  if (colon < 0 && /^(?:has)?(?:group|role|authority)$/i.test(relation))
+    return `${relation} ${resource} is not a check; one that the token names is {equals: {claims.${relation === 'group' ? 'groups' : 'roles'}: ${resource}}}`
   if (colon < 0) return `${resource} must be <type>:<id>`
   const type = resource.slice(0, colon)
   if (!isType(type)) return `${JSON.stringify(type)} is not a valid resource type`

@@ -80,7 +80,7 @@ export const STEP_UP = {
 export const TOKEN_FROM = {
   header: optional(
     oneOrMore(textLike(HEADER)),
-    'The name of a header field, or of several, whose whole value is the token, such as X-Api-Token. A token in two places is 400.',
+    'The name of a header field, or of several, whose whole value is the token, such as X-Api-Token, or Bearer and the token. A token in two places is 400.',
   ),
   subprotocol: optional(
     FLAG,

@@ -281,7 +281,13 @@ function parseHost(reader: YamlReader, node: Node | null, text: string): typeof 
   } catch {
     // Reported below with its position.
   }
-  reader.report(node, `${text} must be a host name without a port; its first label may be * or a name such as {tenant}`)
+  if (/^[~^*]/.test(text) && rest === null)
+    reader.report(node, `there are no expressions in paths: the path begins with /, and ** at its end is the rest`)
+  else
+    reader.report(
+      node,
+      `${text} must be a host name without a port; its first label may be * or a name such as {tenant}`,
+    )
   return EVERY_HOST
 }
 

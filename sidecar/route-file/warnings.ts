@@ -21,6 +21,7 @@ import { CHANGING, READING } from '../routes/value-readings.ts'
 import type { RouteFile } from './route-file.ts'
 import { servedHosts } from './served-hosts.ts'
 import { audienceWarnings } from './words/assertion.ts'
+import { comparisons, comparisonWarnings } from './words/comparison.ts'
 import { originWarnings } from './words/cors.ts'
 
 /** One sentence for each mistake that does not make the file invalid. */
@@ -35,7 +36,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...preflightWarnings(file),
   ...identityWarnings(file),
   ...mcpWarnings(file.routes),
-  ...partWarnings(file.routes),
+  ...comparisonWarnings(file),
   ...doorWarnings(file),
   ...(file.keepsToken ? [TOKEN_KEPT] : []),
 ]
@@ -113,24 +114,6 @@ const mcpWarnings = (routes: readonly Route[]): string[] =>
       ({ id }) =>
         `${id} compares body.method with tools/…, as calls of MCP have it. A route of the kind MCP (MCP /path), judges each tool, its arguments and lists; this one judges what its comparisons say`,
     )
-
-/** Names whose neighbour has them, too. */
-const partWarnings = (routes: readonly Route[]): string[] =>
-  routes.flatMap(({ id, check }) =>
-    (check === null ? [] : comparisons(check)).flatMap(({ part, source, value }) => {
-      const says = `${id}: a ${describeSource(source)} that ${part}`
-      if (part === 'ends_with' && /^[a-z0-9-]+(\.[a-z0-9-]+)+$/i.test(value))
-        return [`${says} ${value} may be of evil${value}: begin the text with @ or a dot`]
-      return part === 'starts_with' && /^https?:\/\/[^/]+$/i.test(value)
-        ? [`${says} ${value} may be of ${value}.evil.example: end the text with a slash`]
-        : []
-    }),
-  )
-
-const comparisons = (check: Check): readonly Extract<Check, { kind: 'equals' }>[] => {
-  if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(comparisons)
-  return check.kind === 'equals' ? [check] : []
-}
 
 const isOfMcp = ({ source, value }: Extract<Check, { kind: 'equals' }>): boolean =>
   describeSource(source) === 'body.method' && value.startsWith('tools/')
@@ -215,7 +198,7 @@ export const methodWarnings = (routes: readonly Route[]): string[] =>
     .filter((method) => !METHODS.has(method))
     .map(
       (method) =>
-        `${method} is not a registered HTTP method: no request may ever match its routes${didYouMean(method, METHODS)}`,
+        `${method} is not a registered HTTP method: no request may ever match its routes${/^(ANY|ALL)$/.test(method) ? '; did you mean "*"?' : didYouMean(method, METHODS)}`,
     )
 
 /** Routes such as `/docs/**` where nothing matches `/docs`. */

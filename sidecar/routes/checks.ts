@@ -15,7 +15,7 @@ export type Check =
   | { readonly kind: 'permission'; readonly key: string }
   | { readonly kind: 'entitlement'; readonly key: string }
   | { readonly kind: 'scope'; readonly name: string }
-  /** `network`: contains the client's address. `part`: `value` is only the start or end of a claim. `flag`: `value` is a boolean. */
+  /** `network`: contains the client's address. `part`: `value` is only the start or end of a claim. `flag`: `value` is a boolean. `as`: the claim equals this value of the request. */
   | {
       readonly kind: 'equals'
       readonly source: Source
@@ -23,6 +23,7 @@ export type Check =
       readonly network?: Network
       readonly part?: TextPart
       readonly flag?: boolean
+      readonly as?: Source
     }
 
 export const TEXT_PARTS = ['starts_with', 'ends_with'] as const
@@ -185,16 +186,16 @@ function build(check: Check, building: Building): Built {
     }
     case 'entitlement':
       return values.isGuest ? denied(check) : open(askEntitlement(building, check.key))
-    case 'scope': {
-      const denial = values.scopes.has(check.name) ? null : ({ code: 'scope_insufficient', scope: check.name } as const)
-      return open(() => denial)
-    }
+    case 'scope':
+      return open(() => (values.scopes.has(check.name) ? null : { code: 'scope_insufficient', scope: check.name }))
   }
 }
 
-/** A claim that is a list equals a value if one of its items does. */
+/** A claim that is a list equals a value if one of its items does; an empty value of the request equals none. */
 function isEqual(check: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
-  const { source, value, network, part, flag } = check
+  const { source, network, part, flag, as } = check
+  const value = as === undefined ? check.value : values.read(as)
+  if (value === null || (as !== undefined && value === '')) return false
   if (network !== undefined) return createNetworks([network]).has(values.read(source) ?? '')
   if (source.from !== 'claims') return values.readTyped(source, flag === true ? 'flag' : 'string') === value
   const claim = values.claim(source.name)
@@ -216,8 +217,7 @@ const HOLDS = open(() => null)
 
 function denied(check: Check): Built {
   const name = check.kind === 'equals' ? `${check.part ?? 'equals'} ${describeSource(check.source)}` : check.kind
-  const denial: CheckDenial = { code: 'permission_denied', check: name }
-  return open(() => denial)
+  return open(() => ({ code: 'permission_denied', check: name }))
 }
 
 /** Parts after a comparison that does not hold are not asked about, and their values may be missing. */
@@ -362,7 +362,7 @@ export const sourcesFrom = <From extends Source['from']>(
 export function sourcesOf(check: Check): readonly Source[] {
   if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(sourcesOf)
   if (check.kind === 'relation') return check.id.filter((part) => typeof part === 'object')
-  return check.kind === 'equals' ? [check.source] : []
+  return check.kind === 'equals' ? [check.source, ...(check.as === undefined ? [] : [check.as])] : []
 }
 
 /** True if the check asks about a relation or a permission: only these depend on conditions. */
@@ -374,7 +374,7 @@ export const asksPermission = (check: Check): boolean =>
 function reads(check: Check, from: Source['from']): boolean {
   if (check.kind === 'all' || check.kind === 'any') return check.of.some((part) => reads(part, from))
   if (check.kind === 'relation') return check.id.some((part) => typeof part === 'object' && part.from === from)
-  return check.kind === 'equals' && check.source.from === from
+  return check.kind === 'equals' && (check.source.from === from || check.as?.from === from)
 }
 
 /** The check as a route file writes it, for messages. */

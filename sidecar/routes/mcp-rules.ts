@@ -1,5 +1,5 @@
 /** The rules of a route of the kind MCP: who may call each tool, prompt and resource of its server, and to whom it is listed. */
-import { type Check, NOBODY } from './checks.ts'
+import { type Check, NOBODY, sourcesOf } from './checks.ts'
 import type { StepUp } from './step-up.ts'
 import type { Source, Template } from './template.ts'
 
@@ -104,11 +104,17 @@ function bind(check: Check, first: number, values: readonly string[]): Check {
   if (check.kind === 'all' || check.kind === 'any')
     return { kind: check.kind, of: check.of.map((part) => bind(part, first, values)) }
   if (check.kind === 'equals') {
+    const wanted = check.as === undefined ? null : boundTo(check.as)
+    if (wanted !== null) return wanted === '' || wanted !== wanted.normalize('NFKC') ? NOBODY : fixed(check, wanted)
     // With `starts_with` or `ends_with` the source is always a claim.
     const value = check.part === undefined ? boundTo(check.source) : null
     return value === null ? check : value === check.value ? ANYBODY : NOBODY
   }
   return check.kind === 'relation' ? boundRelation(check, boundTo) : check
+}
+
+function fixed({ as: _, ...check }: Extract<Check, { kind: 'equals' }>, value: string): Check {
+  return { ...check, value }
 }
 
 function boundRelation(check: Extract<Check, { kind: 'relation' }>, boundTo: (source: Source) => string | null): Check {
@@ -140,7 +146,7 @@ export function listedPart(check: Check, isOfCall: (source: Source) => boolean, 
       return asksSome && id.length === 1 ? { kind: 'some', relation, type } : ANYBODY
     }
     case 'equals':
-      return isOfCall(check.source) ? ANYBODY : check
+      return sourcesOf(check).some(isOfCall) ? ANYBODY : check
     default:
       return check
   }

@@ -48,6 +48,8 @@ function parseSegment(text: string, { last }: { last: boolean }): Segment | stri
   const elsewhere = /^(?:<(?:\w+:)?(\w*)[^<>]*>|\{(\w+):.*\})$/.exec(text)
   if (elsewhere !== null)
     return `has ${text}; a parameter is a name alone, {${elsewhere[1] || elsewhere[2] || 'id'}}, and is one name of the path`
+  if (/^[:{*][{}\w]*(?:\*|\+|\.\.\.)\}?$|^\{\*\w+\}$/.test(text))
+    return `has ${text}; the rest of a path is written ** at its end`
   if (text.startsWith(':')) return `has ${text}; a parameter is written {${text.slice(1)}}`
   if (text.includes('*')) return `has ${text}; only ** as the last segment matches more than one name`
   if (text.includes('%')) return `has ${text}; write the character itself instead of its percent-encoding`

@@ -1,9 +1,12 @@
 /** Reads the checks that compare a value of the request: `equals`, and for claims `starts_with` and `ends_with`. */
-import { isScalar, isSeq, type Node } from 'yaml'
+import { isMap, isScalar, isSeq, type Node } from 'yaml'
 import { type Network, parseNetwork } from '../../../pdp/shared/base/addresses.ts'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
+import { EXTERNAL_MARK } from '../../../pdp/shared/token/issuer-claims.ts'
 import { type Check, TEXT_PARTS, type TextPart } from '../../routes/checks.ts'
-import { describeSource, type Source } from '../../routes/template.ts'
+import type { Route } from '../../routes/route.ts'
+import { describeSource, type Source, sourceText } from '../../routes/template.ts'
+import type { IssuerEntry } from '../peers.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
 type Reading = {
@@ -29,21 +32,88 @@ export function readComparison({ reader, parse, note }: Reading, { key: how, key
         : { text: reader.text(expected, `the value for ${key}`), flag: false }
     if (typeof source === 'string') reader.report(at, source)
     else note(at, source)
-    const issue = part === undefined || typeof source === 'string' ? null : issueOfPart(part, source, text)
+    if (typeof source === 'string' || text === null) continue
+    const named = VALUE.exec(text)?.[1] ?? null
+    const as = named === null ? null : parse(named)
+    if (typeof as === 'string') reader.report(expected, as)
+    else if (as !== null) note(expected, as)
+    const issue =
+      issueOfValue({ how, source, as, key }) ?? (part === undefined ? null : issueOfPart(part, source, text))
     if (issue !== null) reader.report(at, issue)
-    if (typeof source === 'string' || text === null || issue !== null) continue
-    const network = source.from === 'client' ? readNetwork(reader, expected, text) : undefined
+    if (issue !== null || typeof as === 'string') continue
+    const network = source.from === 'client' && as === null ? readNetwork(reader, expected, text) : undefined
     if (network === null) continue
     const more = {
       ...(network !== undefined && { network }),
       ...(part !== undefined && { part }),
       ...(flag && { flag }),
+      ...(as !== null && { as }),
     }
     of.push({ kind: 'equals', source, value: text, ...more })
   }
   const [first] = of
   if (first === undefined || of.length < entries.length) return null
   return of.length === 1 ? first : { kind: 'all', of }
+}
+
+/** A value of the request in place of a text. */
+const VALUE = /^\{([^{}]+)\}$/
+
+/** A claim is compared with what the client names, and nothing else: two values that a client chooses say nothing about it. */
+function issueOfValue(of: { how: string; source: Source; as: Source | string | null; key: string }): string | null {
+  const { how, source, as, key } = of
+  if (as === null || typeof as === 'string') return null
+  const pair = `{equals: {claims.sub: "{id}"}}`
+  if (how !== 'equals') return `${how} compares with a text alone: a claim that is a value of the request is ${pair}`
+  if (source.from === 'claims')
+    return as.from === 'claims' ? `${key} is compared with a value of the request, such as ${pair}` : null
+  return as.from === 'claims'
+    ? `the claim stands first: {equals: {${sourceText(as)}: "{${key}}"}}`
+    : `only a claim is compared with a value of the request, such as ${pair}`
+}
+
+type Comparison = Extract<Check, { kind: 'equals' }>
+
+export const comparisons = (check: Check): readonly Comparison[] => {
+  if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(comparisons)
+  return check.kind === 'equals' ? [check] : []
+}
+
+/** One sentence for each that holds for more than its author means, or for nothing. */
+export const comparisonWarnings = ({
+  routes,
+  issuers,
+}: {
+  readonly routes: readonly Pick<Route, 'id' | 'check'>[]
+  readonly issuers: readonly IssuerEntry[]
+}): string[] =>
+  routes.flatMap(({ id, check }) =>
+    (check === null ? [] : comparisons(check)).flatMap((one) => {
+      const why = whyOdd(one) ?? whyUnprefixed(one, issuers)
+      return why === null ? [] : [`${id}: ${why}`]
+    }),
+  )
+
+function whyOdd({ part, source, value, as }: Comparison): string | null {
+  const says = `a ${describeSource(source)} that ${part}`
+  // Names whose neighbour has them, too.
+  if (part === 'ends_with' && /^[a-z0-9-]+(\.[a-z0-9-]+)+$/i.test(value))
+    return `${says} ${value} may be of evil${value}: begin the text with @ or a dot`
+  if (part === 'starts_with' && /^https?:\/\/[^/]+$/i.test(value))
+    return `${says} ${value} may be of ${value}.evil.example: end the text with a slash`
+  return source.from === 'claims' && as === undefined && value.includes('*')
+    ? `* of ${value} is no more than this character: starts_with and ends_with compare a part`
+    : null
+}
+
+/** A check knows people and clients of another provider by their names here. */
+function whyUnprefixed({ source, value, part, as }: Comparison, issuers: readonly IssuerEntry[]): string | null {
+  if (source.from !== 'claims' || !['sub', 'client_id'].includes(source.name)) return null
+  const known = issuers.find(({ external }) => external !== null)
+  const prefix = `${EXTERNAL_MARK}${known?.external?.subject_prefix}`
+  if (known === undefined || part === 'ends_with' || (as === undefined && value.startsWith(EXTERNAL_MARK))) return null
+  const wanted = as === undefined ? value : `{${sourceText(as)}}`
+  return `claims.${source.name} of ${known.issuer} begins with ${prefix}: compare ${as === undefined ? `${prefix}${value}` : `another claim with ${wanted}, or send names with ${prefix}`}`
 }
 
 /** The rest of a value that the client chooses could undo what its start says, as `..` does. */
@@ -76,6 +146,8 @@ function readExpected(
   const flag = typeof value === 'boolean' && (from === 'body' || from === 'item')
   if (flag || (isPlain && from === 'claims')) return { text: String(value), flag }
   if (isPlain) reader.report(expected, `the value for ${key} must be a string: write "${value}"`)
+  else if (isMap(node) && node.items.length === 1)
+    reader.report(expected, `put the value for ${key} in quotes: "{${String(node.items[0]?.key)}}"`)
   else if (isSeq(node))
     reader.report(expected, `equals compares ${key} with one value: write an equals for each, in any`)
   else return { text: reader.text(expected, `the value for ${key}`), flag }

@@ -180,6 +180,7 @@ function knownAs(key: string, names: readonly string[]): string | null {
 
 const ONLY_ALLOWS =
   'checks only allow: say who may, by a relation with "but not" in its model or by comparisons in any, and give a narrower path or another method a route of its own'
+const COMPARE = 'a check compares claims: {equals: {claims.groups: admin}}'
 const AUTHORITY = 'ca_file names the authority of its certificate'
 
 /** Why there is no such member, where people look for it. */
@@ -188,8 +189,27 @@ const ABSENT: { readonly [key: string]: string } = {
     ['not', 'none', 'nor', 'not_equals', 'deny', 'forbid', 'except', 'unless'].map((key) => [key, ONLY_ALLOWS]),
   ),
   ...Object.fromEntries(['tls_skip_verify', 'insecure_skip_verify', 'verify'].map((key) => [key, AUTHORITY])),
-  and: 'did you mean all?',
-  or: 'did you mean any?',
+  ...Object.fromEntries(['and', 'allOf', 'all_of'].map((key) => [key, 'did you mean all?'])),
+  ...Object.fromEntries(['or', 'anyOf', 'any_of', 'oneOf'].map((key) => [key, 'did you mean any?'])),
+  ...Object.fromEntries(
+    ['claims', 'groups', 'roles', 'role', 'allowed_groups', 'emails', 'email'].map((key) => [key, COMPARE]),
+  ),
+  scopes: 'a check is scope NAME, or {all: [scope a, scope b]}',
+  ...Object.fromEntries(
+    ['ip', 'ips', 'networks', 'allow_ips', 'ip_allow'].map((key) => [
+      key,
+      'a check is {equals: {client.address: 10.0.0.0/8}}',
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['allow_missing', 'allow_anonymous'].map((key) => [key, 'did you mean public: with_identity?']),
+  ),
+  ...Object.fromEntries(
+    ['rate_limit', 'retries', 'redirect', 'error_pages', 'response_headers', 'respond', 'csrf'].map((key) => [
+      key,
+      'that is of a gateway in front, or of the service',
+    ]),
+  ),
   in: 'any has an equals for each value',
   contains: 'equals holds for a list that has the value',
   matches: 'there are no expressions: equals, starts_with and ends_with compare claims',

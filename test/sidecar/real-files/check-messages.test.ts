@@ -51,6 +51,7 @@ describe('a file that was refused is valid', () => {
   })
 })
 
+const EXTERNAL = '[{issuer: https://a.test, external: {subject_prefix: "p:", organizations: [a]}}]'
 const CHECKS_ALLOW = 'checks only allow: say who may, by a relation with "but not" in its model'
 
 describe('a file names the way out', () => {
@@ -204,6 +205,74 @@ describe('a file names the way out', () => {
       'such as https://*.app.example.com',
       'GET /a: {check: signed_in, upgrade: [websocket], origins: ["https://*.example.com"]}',
     ],
+    [
+      'a subject of another provider',
+      'begins with ~p:: compare ~p:repo:a/b',
+      'GET /a: {equals: {claims.sub: "repo:a/b"}}',
+      '',
+      issuers(EXTERNAL),
+    ],
+    [
+      'what is of a subject of another provider',
+      'compare another claim with {id}',
+      'GET /a/{id}: {equals: {claims.sub: "{id}"}}',
+      '',
+      issuers(EXTERNAL),
+    ],
+    ['a star in a claim', 'starts_with and ends_with compare a part', 'GET /a: {equals: {claims.email: "*@a.test"}}'],
+    [
+      'a comparison the other way round',
+      'the claim stands first: {equals: {claims.sub: "{id}"}}',
+      'GET /a/{id}: {equals: {id: "{claims.sub}"}}',
+    ],
+    [
+      'two values of the client',
+      'only a claim is compared with a value of the request',
+      'GET /a/{id}: {equals: {id: "{query.id}"}}',
+    ],
+    ['two claims', 'claims.a is compared with a value of the request', 'GET /a: {equals: {claims.a: "{claims.b}"}}'],
+    [
+      'a part that the client names',
+      'starts_with compares with a text alone',
+      'GET /a/{id}: {starts_with: {claims.a: "{id}"}}',
+    ],
+    [
+      'a value that the path does not have',
+      '{id} is not a parameter of the path',
+      'GET /a: {equals: {claims.a: "{id}"}}',
+    ],
+    [
+      'a value without quotes',
+      'put the value for claims.a in quotes: "{id}"',
+      'GET /a/{id}: {equals: {claims.a: {id}}}',
+    ],
+    ...['{*path}', '{path*}', '{path...}', '{proxy+}', ':path*'].map((rest): [string, string, string] => [
+      `the rest of a path as ${rest}`,
+      'the rest of a path is written ** at its end',
+      `GET /a/${rest}: signed_in`,
+    ]),
+    ...['~/a/[0-9]+', '^/a/.*$', '*/info'].map((path): [string, string, string] => [
+      `the path ${path}`,
+      'there are no expressions in paths',
+      `GET ${path}: signed_in`,
+    ]),
+    ...[
+      ['permitAll', 'did you mean "public"?'],
+      ['required', 'did you mean "signed_in"?'],
+      ['optional', 'did you mean {public: with_identity}?'],
+      ['denyAll', 'what has no route is refused'],
+      ['scope a b', 'write {all: [scope a, scope b]}'],
+      ['role admin', '{equals: {claims.roles: admin}}'],
+      ['group admin', '{equals: {claims.groups: admin}}'],
+      ['{check: signed_in, groups: [a]}', 'a check compares claims'],
+      ['{scopes: [a]}', 'a check is scope NAME'],
+      ['{check: signed_in, ip: 10.0.0.0/8}', '{equals: {client.address: 10.0.0.0/8}}'],
+      ['{check: signed_in, allow_missing: true}', 'did you mean public: with_identity?'],
+      ['{check: signed_in, rate_limit: 5}', 'of a gateway in front'],
+      ['{anyOf: [signed_in, scope a]}', 'did you mean any?'],
+      ['{allOf: [signed_in, scope a]}', 'did you mean all?'],
+    ].map(([check = '', says = '']): [string, string, string] => [`the check ${check}`, says, `GET /a: ${check}`]),
+    ['the word ANY', 'did you mean "*"?', '"ANY /a": signed_in'],
     ['a nesting without end', 'nested more than 100 levels deep', `GET /a: ${'{all: ['.repeat(10_000)}`],
   ])('with %s', (_, says, routes, extra, change) => {
     expect(said(routes, extra, change)).toContain(says)

@@ -8,7 +8,11 @@ export type Play = {
   readonly as?: object | null
   readonly fields?: readonly string[]
   readonly body?: unknown
+  /** Fields in which the token stands for TOKEN. */
+  readonly put?: readonly string[]
   readonly host?: string
+  /** Whether the service gets it; absent: with 200 alone. */
+  readonly reaches?: boolean
   /** Fields that the service must get; null: must not. */
   readonly gets?: { readonly [name: string]: string | null }
   /** Members of its line in the log, and texts that no line has. */
@@ -25,7 +29,7 @@ export type Kind = {
   readonly plays: readonly Play[]
 }
 
-const play = (line: string, status: number, more: Omit<Play, 'line' | 'status'> = {}): Play => ({
+export const play = (line: string, status: number, more: Omit<Play, 'line' | 'status'> = {}): Play => ({
   line,
   status,
   ...more,
@@ -368,7 +372,7 @@ GET /mfa: {equals: {claims.mfa: true}}`,
 }
 
 /** `id`: how the PDP knows the subject. */
-function external(claims: object, id: string): object {
+export function external(claims: object, id: string): object {
   return { aud: 'api-new', azp: 'web', known_as: `~p:${id}`, ...claims }
 }
 
