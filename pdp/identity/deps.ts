@@ -38,13 +38,13 @@ export type IdentityDeps = {
   readonly log: Log
   /** Remembers used DPoP proofs; default: in this process. */
   readonly replay?: ReplayMemory
-  /** Default `claims-mode`. */
+  /** Whether tokens carry entitlements; default `claims-mode`. */
   readonly embedEntitlements?: EmbedEntitlements
   /** True: everybody needs a second factor to sign in. Default: only people who sign in to clients that demand it. */
   readonly requireSecondFactor?: boolean
   /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
   readonly decoyHash?: string
-  /** Default: no mail, and the built-in list of known passwords. */
+  /** Settings of people's accounts; default: no mail, and only the built-in list of known passwords. */
   readonly account?: AccountSettings
   /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
   readonly internalHosts?: readonly string[]

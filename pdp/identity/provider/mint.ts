@@ -118,7 +118,7 @@ export function createMint(deps: MintDeps): Mint {
   }
 }
 
-/** As a decision would have it: of a token that acts for a person, the permissions that both have, where the app says so. */
+/** The permissions that a decision would allow: if a client acts for a person, those that both have, where the app demands it. */
 async function delegatedPermissions(
   pdp: Pick<Pdp, 'decide'>,
   of: {
@@ -151,8 +151,8 @@ async function bindingOf(bindings: Bindings, token: Minted): Promise<Binding | n
 }
 
 /**
- * The organization of the grant still exists and is still one that the client acts in. Of people whose membership has ended,
- * management ends the grants, and a refresh is refused (see `rotateRefreshToken`).
+ * True if the grant's organization still exists and the client may still act in it. When a membership ends, management ends its
+ * grants, and a refresh is refused (see `rotateRefreshToken`).
  */
 async function mayStillUse(deps: MintDeps, grantId: string, client: Client): Promise<boolean> {
   const binding = await deps.bindings.find(grantId)

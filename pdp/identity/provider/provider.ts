@@ -114,7 +114,7 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     const stored = this.clientSecret ?? ''
     return isSlowHash(stored) ? verifyChosen(deps, actual, stored) : verifySecret(actual, stored)
   }
-  // 3. Logout tokens leave from the queue, with retries and where our guards allow it.
+  // 3. Logout tokens are sent from the queue, with retries, to URLs that our guards allow.
   Client.prototype.backchannelLogout = async () => undefined
   // 4. The only real end of a session; the adapter's destroy also runs whenever its cookie changes.
   const { destroy } = Session.prototype
@@ -131,7 +131,7 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     deps.sessionEvents.note(this, details)
     loginAccount.call(this, details)
   }
-  // It is stored with each visit, and keeps where the browser was. Only its own browser's requests count.
+  // A session is stored with each request, and keeps browser and address, but only of requests of its own browser.
   const { save: saveSession } = Session.prototype
   Object.defineProperty(Session, 'IN_PAYLOAD', { value: [...sessionMembers(Session), 'seen'] })
   Session.prototype.save = function (this: Session, seconds: number) {
@@ -139,13 +139,13 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
     if (req !== undefined && oidc?.session?.uid === this.uid) this.seen = seenFrom(req, deps.clientOf(req))
     return saveSession.call(this, seconds)
   }
-  // 5. A hint is an ID token, not whatever our keys have signed.
+  // 5. A hint must be an ID token: our keys sign other tokens, too.
   const { validate } = IdToken
   IdToken.validate = async function (jwt: string, client: Client) {
     requireIdToken(jwt)
     return validate.call(this, jwt, client)
   }
-  // 6. oidc-provider reads first and stores later. The second of two requests gets the answer of a request that came later.
+  // 6. oidc-provider reads first and stores later. Of two parallel requests, the second gets the answer of a later one.
   const { unique } = ReplayDetection
   ReplayDetection.unique = async function (issuer: string, jti: string, expiresAt: number) {
     try {
@@ -160,13 +160,13 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
 const sessionMembers = (model: object): readonly unknown[] =>
   'IN_PAYLOAD' in model && Array.isArray(model.IN_PAYLOAD) ? model.IN_PAYLOAD : []
 
-/** A secret that a person chose costs a slow hash; a client that has just proven it is not kept waiting by others. */
+/** Verifies a secret that a person chose by a slow hash. A client that has proven it a short while ago need not wait for others. */
 async function verifyChosen(
   { semaphores, provenSecrets, known, clientOf }: ProviderDeps,
   secret: string,
   stored: string,
 ): Promise<boolean> {
-  // oidc-provider does not say for which request it compares, but keeps it.
+  // oidc-provider does not pass the request to this function, but keeps it.
   const req = Provider.ctx?.req
   const address = req === undefined ? '' : clientOf(req)
   const isRight =

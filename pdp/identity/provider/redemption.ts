@@ -19,15 +19,15 @@ export type PendingRecord = {
   readonly grantId: string | null
   readonly seconds: number | null
 }
-/** Grants that a client asks for again and again (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
+/** Grants that a client polls for (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
 export const POLLED: ReadonlySet<string> = new Set(['DeviceCode', 'BackchannelAuthenticationRequest'])
 const CONTEXT = { actor: 'identity', requestId: '' }
 type Used = { readonly kind: string; readonly key: string }
 type Pending = { readonly sinceMs: number; used: Used | null; next: PendingRecord | null }
 export type Redemption = {
-  /** True when it was noted for later; false outside a token request. */
+  /** Notes that this code or token is redeemed, and returns true; false outside a token request. */
   use(kind: string, key: string): boolean
-  /** True when it was noted for later: only the refresh token of something that was noted before. */
+  /** Notes a refresh token to store, and returns true; false unless it belongs to something that `use` noted. */
   store(record: PendingRecord): boolean
   /** Throws InvalidGrant when this token request may have been under way when another one used up, `ageMs` ago, what it redeems. */
   requireLater(ageMs: number): void
@@ -61,13 +61,13 @@ export function createRedemption(deps: {
     if (used === null) return
     const isFirst = await deps.sql.transaction(async (tx) => {
       const values = [used.kind, used.key, next?.key, next?.payload, next?.grantId, next?.seconds]
-      // One of those that redeem it at the same time gets here first.
+      // If several requests redeem it at the same time, one gets here first; the others find no row.
       if ((await tx.query(REDEEM, values)).length === 0) return false
       if (!isAwaited()) throw new errors.InvalidGrant('nobody waits for the answer')
       return true
     })
     if (isFirst) return
-    // RFC 6749 section 4.1.2, RFC 9700 section 4.14.2: nobody knows which of the two was the thief.
+    // Its grant ends, because nobody knows which of the two is a thief (RFC 6749 section 4.1.2, RFC 9700 section 4.14.2).
     if (!POLLED.has(used.kind)) await deps.revocations.endReused(used, CONTEXT)
     throw new errors.InvalidGrant('used before')
   }

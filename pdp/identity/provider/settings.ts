@@ -30,11 +30,11 @@ const BACKCHANNEL_SECONDS = 300
 const BACKCHANNEL_SECONDS_MAX = 600
 const PUSHED_SECONDS = 60
 const REFRESH_SECONDS = 30 * DAY_SECONDS
-// A grant caps everything minted from it, so an offline one outlives every refresh token that is used now and then.
+// No token outlives its grant, so an offline grant lives longer than a refresh token that is used from time to time.
 const GRANT_SECONDS = DAY_SECONDS
 const OFFLINE_GRANT_SECONDS = 365 * DAY_SECONDS
 const CLOCK_TOLERANCE_SECONDS = 5
-/** Not an id. */
+/** Stands for no user: it cannot be an id. */
 const NOBODY = ''
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
@@ -52,7 +52,7 @@ const ROUTES = {
   jwks: PATHS.jwks,
   end_session: PATHS.logout,
 }
-/** Also what `claims_supported` names; what is really in a token or in UserInfo is decided by tokens/claims.ts. */
+/** The claims that `claims_supported` names. tokens/claims.ts decides which of them a token or UserInfo has. */
 const CLAIMS = {
   ...Object.fromEntries(['iss', 'aud', 'exp', 'iat', 'nonce'].map((name) => [name, null])),
   openid: [
@@ -130,7 +130,7 @@ function issuance(deps: ProviderDeps, { mint, pages }: Own): Configuration {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
       dPoP: { enabled: true, nonceSecret: deps.masterKeys.derive('dpop-nonce')[0], requireNonce: () => false },
-      // Its UserInfo refuses JWT access tokens by design; ours is userinfo.ts.
+      // oidc-provider's UserInfo refuses JWT access tokens; userinfo.ts is ours.
       userinfo: { enabled: false },
       backchannelLogout: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
@@ -140,7 +140,7 @@ function issuance(deps: ProviderDeps, { mint, pages }: Own): Configuration {
       },
       revocation: {
         enabled: true,
-        // Default policy with our words: RFC 7009 section 2.1 has the request refused.
+        // The default policy with our message. RFC 7009 section 2.1: the request is refused.
         allowedPolicy: (_ctx: Context, client: Client, token: { readonly clientId?: string | undefined }) => {
           if (token.clientId !== client.clientId) throw new errors.InvalidRequest('the token belongs to another client')
           return true
@@ -208,12 +208,12 @@ function resourceIndicators({ issuer, keys, resources }: ProviderDeps): Features
   }
 }
 
-/** The person learns of the request on the page for it; nothing is sent to them. */
+/** CIBA: the person sees the request on its page (approval.ts); no message is sent. */
 function ciba({ directory, consent }: ProviderDeps): Features['ciba'] {
   return {
     enabled: true,
     deliveryModes: ['poll'],
-    // A client learns nothing of people whom it could not sign in, and sends them nothing: they are nobody to it.
+    // People whom the client could not sign in are treated as unknown: it learns nothing about them, and they get no request.
     processLoginHint: async (ctx: Context, hint = '') => {
       const client = requireClient(ctx.oidc)
       const params = paramsOf(ctx.oidc)
@@ -256,7 +256,7 @@ function people({ consent }: ProviderDeps, mint: Mint): Configuration {
 const sessionCookie = (issuer: string): string =>
   issuer.startsWith('https:') ? '__Host-portcullis-identity' : 'portcullis_session'
 
-/** RFC 6749 section 3.3: all that the registration names, but no life beyond the sign-in. An MCP client may know no scope to ask for. */
+/** The scope of a request that names none: all that is registered, without offline access (RFC 6749 section 3.3), as for MCP clients. */
 function defaultScope({ oidc }: Context, client: Client): string {
   const scope = personScopes(splitScope(client.portcullis_scope)).join(' ')
   if (oidc.params !== undefined) oidc.params.scope = scope
@@ -284,7 +284,7 @@ function keepOfflineAccess(ctx: Context, client: Client): void {
   params.scope = [...new Set([...kept, OFFLINE_ACCESS])].join(' ')
 }
 
-/** As the client sent it: in the request itself, or in the one that it pushed. */
+/** The scope as the client sent it: in the request itself, or in the one that it pushed. */
 function askedScope({ oidc, query }: Context): string {
   const pushed = oidc.entities.PushedAuthorizationRequest
   const scope = pushed === undefined ? (oidc.body ?? query).scope : pushedScope(pushed.request)

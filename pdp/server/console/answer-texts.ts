@@ -12,14 +12,14 @@ export type FormQuestion = {
   readonly subject: string
   readonly relation: string
   readonly resource: string
-  /** The app whose roles answer a permission key on the organization; null: every app. */
+  /** The app whose roles answer a permission key on the organization itself; null: every app. */
   readonly app: string | null
   /** Ids of clients that act for the subject, the last one first, and the scopes of their token. */
   readonly actors: readonly string[]
   readonly scopes: readonly string[]
 }
 
-/** A person is called by the id alone: "Is bob viewer of invoice:7?" */
+/** The question in words. A person is named by the id alone: "Is bob viewer of invoice:7?" */
 export const questionText = ({ subject, relation, resource }: FormQuestion): string =>
   isPermissionKey(relation)
     ? `May ${personIn(subject)} do ${relation} on ${resource}?`
@@ -38,21 +38,21 @@ export function reasonSentence({ subject, relation, resource }: FormQuestion, re
   return html`${who} is ${result.allowed ? '' : 'not '}${what} of ${where}: ${reason}.`
 }
 
-/** A relation that is named as what one can do, such as `can_view`. */
+/** A relation that is named like an action, such as `can_view`. */
 const VERB = /^can_[a-z]/
 const verbIn = (relation: string): string => relation.slice('can_'.length).replaceAll('_', ' ')
 export const personIn = (subject: string): string => subject.replace(/^user:/, '')
-/** As manifests write them. */
+/** True for a permission key, in the form that manifests use. */
 const isPermissionKey = (relation: string): boolean => relation.includes(':')
 
-/** For a POSIX shell, whatever the text holds. */
+/** The text as one word of a POSIX shell, whatever it contains. */
 export const shellWord = (text: string): string =>
   /^[A-Za-z0-9_./:@#%+=,-]+$/.test(text) && !text.startsWith('#') ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 type Copy = { readonly title: string; readonly text: string }
 type Question = { readonly asked: FormQuestion; readonly supposed: Supposed; readonly allowed: boolean }
 
-/** All of the question, or a line that says what the form cannot hold. Throws RequestProblem as readSupposed does. */
+/** The question as a test, a command and code, or a line that says what the form cannot express. Throws as readSupposed does. */
 export function copies(issuer: string, of: Question): readonly Copy[] {
   const meant = meaningOf(of)
   return [
@@ -68,7 +68,7 @@ export function copies(issuer: string, of: Question): readonly Copy[] {
 
 type Meaning = ReturnType<typeof meaningOf>
 
-/** Read as the answer was, so that an instant without a zone is UTC wherever it is pasted. */
+/** The question's values as the answer used them: a time without a zone is UTC, wherever the text is pasted. */
 function meaningOf({ asked: { subject }, supposed }: Question) {
   const { contextualTuples = [], withoutTuples = [], asOfMs, context } = readSupposed(supposed)
   const asOf = asOfMs === undefined ? null : new Date(asOfMs).toISOString()
@@ -92,7 +92,7 @@ function asCommand({ asked }: Question, { added, removed, asOf, context }: Meani
   return `portcullis explain ${words.join(' ')}`
 }
 
-/** Left out where it makes no difference: only keys on the organization itself depend on the app. */
+/** The members that make a difference: the app, for example, counts only for keys on the organization itself. */
 const byWhom = ({ app, resource, actors, scopes }: FormQuestion): object => ({
   ...((app !== null || resource.startsWith('organization:')) && app !== NO_APP && { app: appMeant(app) }),
   ...(actors.length > 0 && { actors }),

@@ -1,4 +1,4 @@
-/** Files that the pages load: as they are, and the editor with its packages, of which only the addresses of imports are changed. */
+/** Files that the pages load, unchanged; and the editor with its packages, in which only the URLs of imports are changed. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
@@ -16,14 +16,14 @@ const FILES: { readonly [file: string]: string } = {
   'icon.svg': 'image/svg+xml',
 }
 const EDITOR = 'editor.js'
-/** An import or export at the beginning of a line, as far as the name of the other module. */
+/** An import or export at the beginning of a line, up to the name of the other module. */
 const SPECIFIER = /^((?:import|export)\b[^'";]*?\bfrom\s*)(['"])([^'"]+)\2/gm
 const BRIEFLY = 'public, max-age=300'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
 type Module = { readonly text: Buffer; readonly zipped: Buffer }
 
-/** The darkest background of light pages that a link stands on, and the lightest of dark ones. */
+/** The darkest background behind links on light pages, and the lightest on dark pages. */
 const BACKGROUNDS = { light: '#eaf0ee', dark: '#331816' }
 
 const brandStyle = ({ color }: Branding): string => {
@@ -46,9 +46,9 @@ export function addAssets(scope: FastifyInstance, branding: Branding): void {
   let editor: Promise<ReadonlyMap<string, Module>> | null = null
   scope.get<{ Params: { '*': string } }>('/console/assets/editor/*', async (request, reply) => {
     const file = request.params['*']
-    // Read when somebody opens it for the first time.
+    // The editor's files are read when somebody opens it for the first time.
     editor ??= editorModules().catch((err: unknown) => {
-      // The next one tries again.
+      // The next request tries again.
       editor = null
       throw err
     })
@@ -56,7 +56,7 @@ export function addAssets(scope: FastifyInstance, branding: Branding): void {
     if (found === undefined) throw new RequestProblem('route_unknown', 'The editor has no such module.')
     const isZipped = request.headers['accept-encoding']?.includes('gzip') === true
     if (isZipped) reply.header('content-encoding', 'gzip')
-    // The address of a package holds its version.
+    // The URL of a package contains its version, so the file never changes.
     return reply
       .headers({ vary: 'accept-encoding', 'cache-control': file === EDITOR ? BRIEFLY : FOR_EVER })
       .type('text/javascript; charset=utf-8')
@@ -64,11 +64,11 @@ export function addAssets(scope: FastifyInstance, branding: Branding): void {
   })
 }
 
-/** By file name. Throws where a package is not installed. */
+/** The modules by file name. Throws if a package is not installed. */
 async function editorModules(): Promise<ReadonlyMap<string, Module>> {
   const modules = new Map<string, Module>()
   const wanted = new Map([[EDITOR, fileURLToPath(new URL(`./assets/${EDITOR}`, import.meta.url))]])
-  // The walk reaches what is added on its way.
+  // The loop also reaches modules that are added while it runs.
   for (const [file, path] of wanted) {
     const source = await readFile(path, 'utf8')
     const files = new Map<string, string>()

@@ -112,13 +112,13 @@ export async function addConsole(
     scope.post('/console/sign-out', async (request, reply) => {
       const visit = await visitOf(request)
       if (visit !== null) {
-        // A person who signed in as somebody else meanwhile wants out, too.
+        // Also accepts a form of another session: a person who signed in as somebody else meanwhile may sign out, too.
         if (!isFromOwnPage(request, deps)) requireOwnForm(request, visit)
         await signIn.end(request, reply)
       }
       return reply.type('text/html; charset=utf-8').send(plainPage(branding, 'Signed out', signedOut))
     })
-    // Addresses of a reloaded answer to a form, or with a slash too many.
+    // URLs of forms that a browser reloads, and the URL with a slash too many.
     for (const url of ['/console/', '/console/sign-out', '/console/zone'])
       scope.get(url, async (_request, reply) => reply.redirect('/console', SEE_OTHER))
     addLive(scope, { deps, visitOf })
@@ -129,7 +129,7 @@ export async function addConsole(
   })
 }
 
-/** A person who sent a form would take a sign-in page for the next step of it. */
+/** The answer to a form whose session has ended: without what was sent, the person could take the sign-in for the form's next step. */
 function sessionOver(deps: ConsoleDeps, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { url } = request
   const kept = isFromOwnPage(request, deps) ? keptForm(sentForm(url, request.body), null) : EMPTY
@@ -148,7 +148,7 @@ const isFromOwnPage = ({ headers }: FastifyRequest, { issuer }: ConsoleDeps): bo
 const isOfEarlierSession = (request: FastifyRequest, visit: ConsoleVisit): boolean =>
   isFromOwnPage(request, visit.deps) && !isSame(visit.form('csrf'), visit.csrf)
 
-/** Somebody signed in between the page and the form, perhaps somebody else. */
+/** The answer to a form of an earlier session: a person, perhaps another one, signed in after the page was shown. */
 const askAgain = ({ sent, csrf, person }: ConsoleVisit): View => ({
   title: 'Send it now?',
   status: STATUS.permission_denied.http,
@@ -156,7 +156,7 @@ const askAgain = ({ sent, csrf, person }: ConsoleVisit): View => ({
 ${keptForm(sent, csrf)}`,
 })
 
-/** Besides the cookie's SameSite=Lax: the form came from a page of ours, made for this session. */
+/** Requires a form of ours that was made for this session. This protects in addition to the cookie's SameSite=Lax. */
 function requireOwnForm(request: FastifyRequest, visit: ConsoleVisit): void {
   const { origin } = request.headers
   const isOurs = origin === undefined || origin === new URL(visit.deps.issuer).origin
@@ -177,7 +177,7 @@ function answer(visit: ConsoleVisit, reply: FastifyReply, page: View): FastifyRe
     .send(frame(visit, view))
 }
 
-/** The table that the address asks for in place of its page. */
+/** The CSV file of a table, if the URL asks for one in place of the page. */
 function fileOf({ query, tables }: ConsoleVisit, view: View): View {
   const shown = 'body' in view ? tables.get(query('csv')) : undefined
   return shown === undefined ? view : { file: `${query('csv')}.csv`, type: 'text/csv', text: csv(linesOf(shown)) }
@@ -198,7 +198,7 @@ function refuse(
     .send(plainPage(branding, title, body))
 }
 
-/** Between the screens that the person may open, so that the next one is a click away. Throws what is no answer. */
+/** Shows the error inside the usual frame with its menu. Throws errors that are our fault, or whose answer needs header fields. */
 function troubleWithin({ deps }: ConsoleVisit, request: FastifyRequest, problem: RequestProblem): View {
   if (isFault(problem.code) || Object.keys(problem.headers).length > 0) throw problem
   return { ...troublePage(deps.issuer, request, problem), status: STATUS[problem.code].http }
@@ -220,7 +220,7 @@ function troublePage(issuer: string, request: FastifyRequest, problem: RequestPr
   return { title, body }
 }
 
-/** At our own token endpoint, inside this process: the browser never sees what comes back. */
+/** Redeems the code at our own token endpoint inside this process, so that the browser never sees a token. */
 async function redeem(call: OwnServer, form: URLSearchParams): Promise<string | null> {
   const { status, text } = await call({
     method: 'POST',

@@ -14,7 +14,7 @@ import type { ConsoleVisit } from './visit.ts'
 
 const TUPLES_READ_MAX = 300
 const MEMBERS_READ_MAX = 200
-/** The most of one kind. */
+/** How many problems of one kind are shown. */
 const SHOWN_MAX = 20
 
 type Member = { readonly user: string; readonly role: string; readonly status: string }
@@ -76,7 +76,7 @@ async function ofTuples(visit: ConsoleVisit): Promise<readonly Finding[]> {
   return isWhole && visit.mayEverywhere('manifest:read') ? [...found, ...(await unused(visit, tuples))] : found
 }
 
-/** Relations of types that are in use which no relationship names: perhaps nobody knows them, or the model has outlived them. */
+/** Relations that no relationship names, although their type is used: perhaps nobody knows them, or they are no longer needed. */
 async function unused(visit: ConsoleVisit, tuples: readonly Tuple[]): Promise<readonly Finding[]> {
   const named = new Set(tuples.map(({ object, relation }) => `${typeIn(object)}#${relation}`))
   const types = new Set(tuples.map(({ object }) => typeIn(object)))

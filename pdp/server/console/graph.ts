@@ -1,4 +1,4 @@
-/** The types of a model as a picture that the server lays out, and as a list that says the same. */
+/** The types of a model: as a picture that the server lays out, and as a table with the same content. */
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { joined, name } from './parts.ts'
@@ -10,7 +10,7 @@ const NODES_MAX = 150
 type Edge = { readonly from: string; readonly to: string; readonly relations: Set<string> }
 export type TypeGraph = { readonly types: readonly string[]; readonly edges: readonly Edge[] }
 
-/** An edge leads from a type to the types that its relations may name. */
+/** The types and their edges. An edge leads from a type to a type that its relations may name. */
 export function typeGraph(model: Model): TypeGraph {
   const edges = new Map<string, Edge>()
   const types = new Set(model.keys())
@@ -50,7 +50,7 @@ export const subjectsOf = ({ types, wildcards, usersets, conditional }: Direct):
   ...(conditional === null ? [] : conditional.keys()),
 ]
 
-/** The relations that relationships may name: those that are granted directly, and not only derived. */
+/** Relations that relationships may name: those that can be granted directly, not only derived. */
 export const writableRelations = (model: Model): readonly { readonly type: string; readonly relation: string }[] =>
   [...model].flatMap(([type, relations]) =>
     [...relations].flatMap(([relation, expression]) =>
@@ -58,7 +58,7 @@ export const writableRelations = (model: Model): readonly { readonly type: strin
     ),
   )
 
-/** The first types only, in a large model; the table has them all. */
+/** The picture; of a large model only the first types, while the table has all. */
 export function picture({ types, edges }: TypeGraph): Html {
   if (types.length === 0) return EMPTY
   const shown = new Set(types.slice(0, NODES_MAX))
@@ -81,7 +81,7 @@ export function picture({ types, edges }: TypeGraph): Html {
 ${drawn}</div>${left > 0 ? html`<figcaption>${String(left)} more types are in the table only.</figcaption>` : EMPTY}</figure>`
 }
 
-/** The same in words: each type with its relations, who may stand in them, and which relations build on them. */
+/** The model in words: each type with its relations, the subjects of each, and the relations that depend on it. */
 export function typeTable(visit: Place, model: Model): Html {
   const rows = [...model].flatMap(([type, relations]) =>
     relations.size === 0

@@ -1,4 +1,4 @@
-/** Finds the change that a step of an answer rests on, in the journals, the latest first. */
+/** Finds the latest change that a step of an answer depends on, in the journals. */
 
 import type { JournalEntry } from '../../engine/store/contract.ts'
 import type { Change } from '../../shared/domain/change.ts'
@@ -8,16 +8,16 @@ import { formatTuple } from '../../shared/domain/names.ts'
 import { readBackwards } from './journal-backwards.ts'
 import type { ConsoleVisit } from './visit.ts'
 
-/** After so many entries the search ends, and the page says which revisions were not searched. */
+/** The search ends after this many entries, and the page says which revisions were not searched. */
 const ENTRIES_SEARCHED_MAX = 2_000
 
-/** By the text of a step. `unsearched`: steps without an entry, and the revision before which no change was searched. */
+/** Changes by the text of a step. `unsearched`: steps without a change, and the revision before which no change was searched. */
 export type FoundChanges = {
   readonly entries: ReadonlyMap<string, JournalEntry>
   readonly unsearched: ReadonlyMap<string, number>
 }
 
-/** The latest change of each step until `untilMs`. Nothing of a log that the person may not read. */
+/** The latest change of each step before `untilMs`. Logs that the person may not read are left out. */
 export async function changesOf(
   visit: ConsoleVisit,
   path: readonly ReasonStep[],
@@ -38,7 +38,7 @@ export async function changesOf(
   return { entries, unsearched }
 }
 
-/** For each log, the names of changes with the texts of their steps. */
+/** The changes to find in one log: their names, and the text of the step for each. */
 type Sought = ReadonlyMap<string, string>
 
 async function soughtIn(

@@ -1,16 +1,16 @@
-/** A journal, read from its end: what people look for is mostly late, and a log may have millions of entries. */
+/** Reads a journal from its end: people mostly look for late changes, and a log may have millions of entries. */
 
 import type { JournalEntry, Store } from '../../engine/store/contract.ts'
 import type { JournalId } from '../../shared/domain/journal.ts'
 
-/** Entries of one read, about: a range of revisions grows until it brings as many, and is halved when it would bring more. */
+/** About how many entries one read returns: the range of revisions grows until it has this many, and is halved when it has more. */
 const ENTRIES_PER_READ = 1_002
-/** Bounds one revision, which is never split. */
+/** The most entries of one revision, which is never split. */
 const REVISION_ENTRIES_MAX = 200_000
 
 /**
- * The entries of `log` up to revision `to`, the newest first, a range at a time; it ends where the log begins. `first`: the log was
- * read from there. Entries that were deleted after their time end it too, at a `first` beyond 1.
+ * The entries of `log` up to revision `to`, the newest first, in several ranges. It ends at the log's beginning, or where older
+ * entries were deleted. `first`: the earliest revision that was read; above 1 at the end if entries were deleted.
  */
 export async function* readBackwards(
   store: Pick<Store, 'entries'>,
@@ -38,7 +38,7 @@ async function between(
   store: Pick<Store, 'entries'>,
   { log, from, to, entriesMax }: { log: JournalId; from: number; to: number; entriesMax: number },
 ): Promise<readonly JournalEntry[]> {
-  // A range begins with the first entry of `from` itself.
+  // `from` is exclusive: the store also returns entries of that revision.
   const found = await store.entries([{ log, from, to }], entriesMax)
   return found.filter(({ revision }) => revision > from)
 }

@@ -1,4 +1,4 @@
-/** A form that could not be taken now: what somebody typed stands on the page, and can be sent again after the next sign-in. */
+/** A form that could not be accepted now: the page shows what the person typed, to send it again after the next sign-in. */
 
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -6,7 +6,7 @@ import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { isFault, STATUS } from '../serve/http/status.ts'
 import { hidden, name, problems } from './parts.ts'
 
-/** As it was sent: `url` with its query, and every field but the session's token. */
+/** The form as it was sent: `url` with its query, and all fields but the session's token. */
 export type SentForm = { readonly url: string; readonly fields: readonly (readonly [name: string, value: string])[] }
 
 export function sentForm(url: string, body: unknown): SentForm {
@@ -14,7 +14,7 @@ export function sentForm(url: string, body: unknown): SentForm {
   return { url, fields: all.filter(([key, value]) => key !== 'csrf' && typeof value === 'string') }
 }
 
-/** `csrf` null: there is no session yet. A form with an earlier session's token is shown once more before it counts. */
+/** `csrf` null: there is no session yet. A form with the token of an earlier session is shown once more before it counts. */
 export function keptForm({ url, fields }: SentForm, csrf: string | null): Html {
   if (fields.length === 0) return EMPTY
   const shown = fields.map(([key, value]) => html`<dt>${name(key)}</dt><dd><pre>${name(value)}</pre></dd>`)
@@ -23,13 +23,13 @@ export function keptForm({ url, fields }: SentForm, csrf: string | null): Html {
 <button type="submit">Send it again</button></form>`
 }
 
-/** Beside a kept form, which stays where it is. */
+/** A link for the page of a kept form, which stays open. */
 export const signInBeside = (to: string): Html =>
   html`<p><a href="${to}" target="_blank">Sign in and come back</a> (in a new tab: this page keeps what you sent, so send it again from here).</p>`
 
 export type Refused = { readonly title: string; readonly body: Html; readonly status: number }
 
-/** Answers a refusal that its screen does not answer for itself, such as a right that ended since the form was shown. */
+/** Answers a refused form if its screen does not do so, for example when a right ended after the form was shown. */
 export function refusedForm(
   { log, requestId, csrf }: { readonly log: Log; readonly requestId: string; readonly csrf: string },
   sent: SentForm,

@@ -6,7 +6,7 @@ import { address, alert, called, field, heading, hidden, link, name } from './pa
 import type { ConsoleVisit } from './visit.ts'
 
 const GROUPS = ['Access', 'Directory', 'Enforcement', 'Activity'] as const
-/** `scope`: a person without it sees no link. `everywhere`: it counts only when it is held in the whole environment. */
+/** `scope`: a person without it sees no link. `everywhere`: the person must hold it in the whole environment. */
 export type ScreenLink = {
   readonly path: string
   readonly title: string
@@ -74,13 +74,13 @@ ${field({ name: 'org', label: 'Organization', value: organization, among: organi
   )
 }
 
-/** Where days may be written. A browser with scripts says its zone by itself. */
+/** A form for the time zone, on screens where people write days. With scripts, the browser sends its zone by itself. */
 const zoneForm = ({ csrf, url, reading: { zone } }: ConsoleVisit): Html =>
   html`<noscript><form class="question zone" method="post" action="/console/zone">${hidden('csrf', csrf)}${hidden('to', url ?? '')}
 ${field({ name: 'zone', label: 'Your time zone', value: zone, hint: 'Such as Europe/Berlin. “Friday” is a day of it; times are shown in UTC.' })}
 <button type="submit" class="plain">Use it</button></form></noscript>`
 
-/** The start, and each group with the screens that the person may open. */
+/** The menu: the start page, and in each group the screens that the person may open. */
 function menu(visit: ConsoleVisit): Html {
   const item = ({ path, title }: Pick<ScreenLink, 'path' | 'title'>): Html => {
     const isHere = visit.path === `/console${path === '' ? '' : `/${path}`}`
@@ -96,11 +96,11 @@ function menu(visit: ConsoleVisit): Html {
 
 const MARK = html`<svg class="mark" viewBox="0 0 16 16" width="18" height="18" aria-hidden="true"><path d="M2 14V6a6 6 0 0 1 12 0v8M5 3v11M8 1v13M11 3v11M2 7.5h12M2 11h12"></path></svg>`
 
-/** A page without the frame, for those who are not signed in. */
+/** A page without the frame, for people who are not signed in. */
 export const plainPage = (branding: Branding, title: string, body: Html): string =>
   document(branding, title, html`<main id="main" class="alone">${heading(title)}${body}</main>`)
 
-/** The operators' logo and name, or ours. */
+/** The operator's logo and name, or ours. */
 const brandOf = ({ logo, name: brand = 'Portcullis' }: Branding): Html =>
   html`${logo === undefined ? MARK : picture(logo, '')} ${brand}`
 

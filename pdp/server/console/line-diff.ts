@@ -4,9 +4,9 @@ import { type Html, html } from '../../shared/base/html.ts'
 
 export type DiffLine = { readonly sign: '+' | '−' | ' '; readonly text: string }
 
-/** Lines that are removed and added; of texts with more differences all lines are. */
+/** How many lines may differ; if more do, all lines are shown as removed and added. */
 const EDITS_MAX = 1_000
-/** Equal lines that are shown around a difference. */
+/** How many equal lines are shown around a difference. */
 const AROUND = 3
 const SHOWN_MAX = 400
 
@@ -23,7 +23,7 @@ export function diffOf(before: string, after: string): readonly DiffLine[] {
 
 const linesOf = (text: string): string[] => (text === '' ? [] : text.replace(/\r?\n$/, '').split(/\r?\n/))
 
-/** Types of a model whose declarations differ, in the order of the texts. Of JSON, as imports write it. */
+/** Types of a model whose declarations differ, in the order of the texts. It reads models in JSON, in the form that imports write. */
 export function changedTypes(before: string, after: string): readonly string[] {
   const changed = new Set<string>()
   let type = ''
@@ -34,7 +34,7 @@ export function changedTypes(before: string, after: string): readonly string[] {
   return [...changed]
 }
 
-/** The differences with a few lines around each; the sign says what the colour says. */
+/** The differences with a few lines around each. Signs say the same as colours. */
 export function shownDiff(lines: readonly DiffLine[], title: string): Html {
   const isNear = (at: number): boolean => lines.slice(Math.max(0, at - AROUND), at + AROUND + 1).some(isDifferent)
   const shown: Html[] = []

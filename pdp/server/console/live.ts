@@ -11,18 +11,18 @@ import { suggestionsFor } from './sections/suggestions.ts'
 import type { ConsoleDeps, ConsoleVisit } from './visit.ts'
 
 const POLL_MS = 500
-/** After this long the browser asks again, and the person's session and rights are read again. */
+/** How long a stream lives: then the browser asks again, and the person's session and rights are read again. */
 const STREAM_MS = 30_000
 const STREAMS_PER_PERSON_MAX = 20
 const STREAMS_MAX = 200
-/** After this long the session and the rights are read again. */
+/** How often a stream reads the session and the rights again. */
 const RECHECK_MS = 2_000
-/** Rows that one look at the decisions sends at most: the newest. */
+/** How many rows one poll of the decisions sends at most: the newest. */
 const ROWS_PER_LOOK_MAX = 20
-/** The bytes that may wait for a browser that does not read. */
+/** How many bytes may wait for a browser that does not read. */
 const BUFFERED_BYTES_MAX = 262_144
 
-/** `send` ends the stream where the person may not see it any more. */
+/** `send` ends the stream if the person may not see it any more. */
 type Stream = { readonly closed: AbortSignal; send(event: object): Promise<void> }
 
 export function addLive(
@@ -48,7 +48,7 @@ export function addLive(
       await visit.requireScope('decisions:read')
       const count = open.get(visit.person.id) ?? 0
       const all = open.values().reduce((sum, one) => sum + one, 0)
-      // No content: an EventSource does not come back.
+      // A browser's EventSource does not connect again after an answer without content.
       if (count >= STREAMS_PER_PERSON_MAX || all >= STREAMS_MAX) return reply.code(SUCCESS.empty).send()
       open.set(visit.person.id, count + 1)
       const ended = new AbortController()
@@ -96,9 +96,9 @@ export function addLive(
   scope.get('/console/decisions/tail', only, (request, reply) => stream(request, reply, tail)())
 }
 
-/** Asks again whenever a log moved that the answer may depend on, and when something in the answer expires. */
+/** Asks again when a log changed that the answer may depend on, and when something in the answer expires. */
 async function watch(visit: ConsoleVisit, { closed, send }: Stream): Promise<void> {
-  // Nothing that is written changes what was true then, and each answer replays a log.
+  // Later writes do not change a past answer, and each answer about the past replays a log.
   if (supposedOf(visit).asOf !== '') return
   const { clock, management } = visit.deps
   const { store, pdp } = management
@@ -150,7 +150,7 @@ async function tail(visit: ConsoleVisit, { closed, send }: Stream): Promise<void
   }
 }
 
-/** The newest of those after `from`, the oldest first, and how many there were besides. */
+/** The newest decisions after number `from`, the oldest first, and how many others there were. */
 export function since(
   latest: Iterable<KeptDecision>,
   { from, isWanted }: { readonly from: number; readonly isWanted: (decision: KeptDecision) => boolean },

@@ -1,4 +1,4 @@
-/** The page for those who may do nothing here: what is missing, and how they get it. */
+/** The page for people who may do nothing here: it says what is missing and how to get it. */
 
 import { MANAGEMENT_APP } from '../../identity/oauth/management-app.ts'
 import { html } from '../../shared/base/html.ts'

@@ -1,4 +1,4 @@
-/** Findings for operators: values that questions lack, streams that lag, issuers that do not answer, and a signing key that is old. */
+/** Findings for operators: missing values of questions, late streams, issuers that do not answer, an old signing key. */
 import { type Html, html } from '../../shared/base/html.ts'
 import type { DecisionRing } from '../serve/decisions/decision-ring.ts'
 import { shellWord } from './answer-texts.ts'
@@ -13,7 +13,7 @@ type Stream = {
   readonly lag_seconds: number
   readonly last_error: string | null
 }
-/** As long as the alert PortcullisSignalsLate waits. */
+/** The same time as in the alert PortcullisSignalsLate. */
 const LAG_SECONDS = 600
 const KEY_AGE_DAYS = 365
 const DAY_MS = 86_400_000
@@ -33,7 +33,7 @@ export async function ofStreams(visit: ConsoleVisit): Promise<readonly Finding[]
   })
 }
 
-/** Values that questions lacked: no grant with a condition on them can ever count there. */
+/** Values that questions did not bring: grants with a condition on them cannot count. */
 export function ofConditions({
   deps,
   organization: org,

@@ -1,4 +1,4 @@
-/** Calls of this process to its own HTTP server, over a pair of streams: all that guards the API guards them too. */
+/** Calls this process's own HTTP server over a pair of streams, so that all checks of the API apply. */
 import { request, type Server } from 'node:http'
 import { duplexPair } from 'node:stream'
 import { readAtMost } from '../../shared/base/http-json.ts'
@@ -12,14 +12,14 @@ export type OwnCall = {
   readonly headers: { readonly [name: string]: string }
   readonly body?: string
 }
-/** `tag`: of the state that the answer shows. */
+/** `tag`: the entity tag of the state that the answer shows. */
 export type OwnAnswer = { readonly status: number; readonly text: string; readonly tag: string | null }
 export type OwnServer = (call: OwnCall) => Promise<OwnAnswer>
 
 export function createOwnServer(server: Server): OwnServer {
   return async ({ method, path, headers, body }) => {
     const [client, accepted] = duplexPair()
-    // The server may be given any stream as a connection (Node: event 'connection').
+    // An HTTP server of Node.js accepts any stream as a connection (event 'connection').
     server.emit('connection', Object.assign(accepted, { remoteAddress: LOOPBACK }))
     try {
       const { promise: answered, resolve, reject } = Promise.withResolvers<OwnAnswer>()

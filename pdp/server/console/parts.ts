@@ -1,21 +1,21 @@
-/** The parts that screens are made of: names from outside made visible, fields, and links that keep the state. */
+/** The parts of screens: names from outside with invisible characters made visible, fields, and links that keep the state. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { codePoint, INVISIBLE, visible } from '../../shared/base/invisible.ts'
 
-/** A name that somebody else chose. What nobody could see is written as its code point, and `bdi` keeps it from its neighbours. */
+/** A name that somebody else chose: invisible characters are shown as code points, and `bdi` keeps its direction from the text around. */
 export const name = (text: string): Html =>
   html`<bdi class="name">${text.split(BEFORE_SUBJECT).map((part, i) => html`${i === 0 ? EMPTY : html`<wbr>`}${marked(part)}`)}</bdi>`
 
-/** A sentence with such names in it: cut as they are, and not monospaced. */
+/** A sentence that contains such names: it is shortened like a name, and not monospaced. */
 export const words = (text: string): Html => html`<bdi class="name words">${marked(text)}</bdi>`
 
-/** A name that people gave to something or somebody: not monospaced, as ids are. */
+/** A name that people gave to somebody or something: not monospaced as ids are. */
 export const called = (text: string): Html => html`<bdi class="called">${marked(text)}</bdi>`
 
-/** A relationship that is too long for one line goes on with its subject. */
+/** A relationship that is too long for one line breaks before its subject. */
 const BEFORE_SUBJECT = /(?<=#[^#@]*@)/
 
-/** A heading that has such names in it. */
+/** A heading that contains such names. */
 export const heading = (text: string): Html => html`<h1><bdi>${marked(text)}</bdi></h1>`
 
 function marked(text: string): readonly Html[] {
@@ -28,13 +28,13 @@ function marked(text: string): readonly Html[] {
   return [...pieces, html`${text.slice(at)}`]
 }
 
-/** One after the other, with commas between. */
+/** The items, with commas between them. */
 export const joined = (items: readonly Html[]): Html =>
   html`${items.map((item, i) => html`${i === 0 ? EMPTY : ', '}${item}`)}`
 
 export const link = (to: string, text: string | Html): Html => html`<a href="${to}">${text}</a>`
 
-/** An address of the console. Parameters without a value are left out, so that equal states have equal addresses. */
+/** A URL of the console. Parameters without a value are left out, so that equal states have equal URLs. */
 export function address(path: string, parameters: { readonly [name: string]: string | null }): string {
   const query = new URLSearchParams()
   for (const [key, value] of Object.entries(parameters)) if (value !== null && value !== '') query.set(key, value)
@@ -48,19 +48,19 @@ export type Field = {
   readonly value: string
   readonly hint?: string | Html
   readonly required?: true
-  /** Suggested values; anything else is possible too. */
+  /** Suggested values; others are possible. */
   readonly among?: readonly string[]
-  /** A list that grows with what is typed, where there are scripts. */
+  /** A list of suggestions for the typed text, if scripts run. */
   readonly suggest?: 'subject' | 'resource' | 'person'
-  /** The only values. */
+  /** The only values that are possible. */
   readonly options?: readonly (readonly [value: string, text: string])[]
   readonly lines?: number
-  /** Where the editor of a long text has it checked. */
+  /** The URL at which the editor has a long text checked. */
   readonly checkedAt?: string
   readonly type?: 'text' | 'datetime-local'
 }
 
-/** A text, or a choice where `options` are given. */
+/** An input for text, or a choice if `options` are given. */
 export function field(of: Field): Html {
   const { name: id, label, hint } = of
   const described = hint === undefined ? EMPTY : html` aria-describedby="${id}-hint"`
@@ -93,27 +93,27 @@ ${value}</textarea>`
 export const hidden = (name: string, value: string): Html =>
   value === '' ? EMPTY : html`<input type="hidden" name="${name}" value="${value}">`
 
-/** Date, time and zone, in a form that is also exact. */
+/** Date and time in UTC; the element also has the exact instant. */
 export function instant(ms: number): Html {
   const iso = new Date(ms).toISOString()
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`
 }
 
-/** Allowed or denied: a word and a sign, and colour only besides. */
+/** Allowed or denied, as a word and a sign; the colour only repeats it. */
 export const verdict = (allowed: boolean): Html =>
   allowed ? html`<span class="allowed">✓ allowed</span>` : html`<span class="denied">✗ denied</span>`
 
-/** A text to copy. Without a script it is selected by hand. */
+/** A text with a button to copy it. Without scripts, people select it. */
 export const copyable = (title: string, text: string): Html =>
   html`<figure class="copy"><figcaption>${title}</figcaption><pre tabindex="0" aria-label="${title}"><code>${text}</code></pre></figure>`
 
 export const alert = (text: string | Html): Html => html`<p role="alert">${told(text)}</p>`
 export const status = (text: string | Html): Html => html`<p role="status">${told(text)}</p>`
 
-/** A sentence may quote a name that somebody else chose. */
+/** A sentence may quote a name that somebody else chose, so invisible characters are marked. */
 const told = (text: string | Html): Html => (typeof text === 'string' ? html`<bdi>${marked(text)}</bdi>` : text)
 
-/** The mistakes in a form, each with its place, and the line of a text that stands there. */
+/** The issues of a form, each with its place and, if known, the line of text there. */
 export function problems(
   message: string,
   issues: readonly { readonly place: string; readonly message: string; readonly line?: string | undefined }[],
@@ -123,13 +123,13 @@ export function problems(
     ({ place, message: text, line }) =>
       html`<li>${place === '' ? EMPTY : html`<code>${marked(place)}</code> `}${told(text)}${line === undefined ? EMPTY : html`<pre tabindex="0">${marked(line)}</pre>`}</li>`,
   )
-  // A message that is made of its only issue would say it twice.
+  // If the message repeats its only issue, the list is left out.
   const [{ message: only } = { message: '' }] = issues
   if (issues.length === 1 && message.endsWith(only)) return alert(message)
   return html`<div role="alert"><p>${told(message)}</p><ul>${items}</ul></div>`
 }
 
-/** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+/** A CSV file (RFC 4180). A cell that a spreadsheet would evaluate as a formula gets an apostrophe first. */
 export function csv(rows: readonly (readonly string[])[]): string {
   const cell = (text: string): string => {
     const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text

@@ -1,4 +1,4 @@
-/** A question as the address of a page holds it: what was typed, and what it means. */
+/** The parts of a question, as people type them and pages' URLs hold them, and as the engine takes them. */
 
 import { ANY_APP } from '../../engine/decide/roles.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
@@ -18,7 +18,7 @@ export type Supposed = {
   readonly asOf: string
   readonly context: string
 }
-/** As questions of the PDP take it. */
+/** The same in the form of a question to the PDP. */
 export type Supposition = {
   readonly contextualTuples?: readonly ContextualTuple[]
   readonly withoutTuples?: readonly ContextualTuple[]
@@ -33,7 +33,7 @@ export const supposedOf = ({ query }: ConsoleVisit): Supposed => ({
   context: query('context'),
 })
 export const isSupposed = (given: Supposed): boolean => Object.values(given).some((text) => text.trim() !== '')
-/** As an address has it. */
+/** The same as parameters of a URL. */
 export const parametersOf = (given: Supposed): { readonly [name: string]: string } => ({
   with: given.with,
   without: given.without,
@@ -41,7 +41,7 @@ export const parametersOf = (given: Supposed): { readonly [name: string]: string
   context: given.context,
 })
 
-/** The fields of a supposition, folded away until one of them is used. `more`: fields of the one screen. */
+/** The fields of a supposition, closed until one of them is used. `more`: further fields of the screen. */
 export function supposedFields(supposed: Supposed, more: readonly Field[] = []): Html {
   const isUsed = isSupposed(supposed) || more.some(({ value }) => value !== '')
   return html`<details${isUsed ? html` open` : EMPTY}><summary>What if, at another time, with a context</summary>
@@ -58,7 +58,7 @@ export function readSupposed(given: Supposed): Supposition {
   const issues: ValidationIssue[] = []
   const added = readTuples(given.with, 'with', issues)
   const removed = readTuples(given.without, 'without', issues)
-  // A field for date and time has no zone; the console shows UTC everywhere.
+  // The browser's field for date and time has no zone; the console shows UTC everywhere.
   const text = /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(given.asOf) ? `${given.asOf}Z` : given.asOf
   const asOfMs = given.asOf === '' ? null : Date.parse(text)
   if (Number.isNaN(asOfMs)) issues.push({ place: 'as of', message: 'is not a time such as 2030-01-31T12:00:00Z' })
@@ -97,39 +97,39 @@ function readContext(text: string, issues: ValidationIssue[]): JsonObject | null
   return null
 }
 
-/** In place of an app, for a question by a token that is for none. No app has this id. */
+/** Stands for the app of a token that is for no app. No app has this id. */
 export const NO_APP = '#none'
-/** As the engine takes it; nothing is named: every app. */
+/** The app in the engine's form; null: every app. */
 export const appMeant = (named: string | null): string | null =>
   named === null ? ANY_APP : named === NO_APP ? null : named
-/** More than a token can name. */
+/** The most clients that a question names: more than a token can have. */
 const ACTORS_MAX = 1_024
-/** Words with blanks between, as an address has a list. */
+/** The words of a list that a URL holds, with blanks between them. */
 export const wordsIn = (text: string): readonly string[] => text.split(/\s+/).filter((word) => word !== '')
 export const actorsMeant = (ids: readonly string[]): { readonly actors?: readonly Actor[] } =>
   ids.length === 0 ? {} : { actors: ids.slice(0, ACTORS_MAX).map((id) => ({ type: 'service', id })) }
 
-/** Where a question that was decided before is asked again. `app`: undefined where it is not known. */
+/** The URL that asks an earlier question again. `app`: undefined if it is not known. */
 export function askedAgain(
   org: string | null,
   of: { readonly subject: string; readonly relation: string; readonly resource: string },
   { app, actors = [], scopes = [] }: ActingFor & { readonly app?: string | null | undefined },
 ): string {
   const { subject, relation, resource } = of
-  // About any resource of a type: what it is.
+  // The question was about any resource of a type: the screen "what" lists these.
   if (!resource.includes(':')) return address('what', { org, subject, relation, type: resource })
   const named = app === null ? NO_APP : app === undefined || app === ANY_APP ? null : app
   const by = { app: named, actors: actors.join(' '), scopes: scopes.join(' ') }
   return address('ask', { org, subject, relation, resource, ...by })
 }
 
-/** A name alone is a person's. */
+/** The subject of a typed text: a name without a type is a user's. */
 export function subjectText(typed: string): string {
   const text = typed.trim()
   return text === '' || text.includes(':') ? text : `user:${text}`
 }
 
-/** Null for a text that names no subject. */
+/** Null for a text that is no subject. */
 export function readSubject(text: string): AskedSubject | null {
   if (!isSubject(text)) return null
   const [object = '', relation] = text.split('#')

@@ -1,4 +1,4 @@
-/** Every screen: where it is, what it shows, and what its forms do. */
+/** All screens: the path of each, the function that shows it, and the one that handles its forms. */
 import { html } from '../../shared/base/html.ts'
 import { STATUS } from '../serve/http/status.ts'
 import { SCREEN_LINKS, type ScreenLink } from './layout.ts'
@@ -21,14 +21,14 @@ import { showWhat, showWho } from './screens/who.ts'
 import type { ConsoleVisit, View } from './visit.ts'
 
 export type Screen = {
-  /** Below `/console/`. */
+  /** The path below `/console/`. */
   readonly path: string
   readonly show: (visit: ConsoleVisit) => Promise<View>
-  /** Acts on a form of the screen. The sender is known; `act` looks at what they may do. */
+  /** Handles a form of the screen. The form's sender is verified; `act` checks the rights. */
   readonly act?: (visit: ConsoleVisit) => Promise<View>
 }
 
-/** An organization that does not exist has nothing to look at, and nothing to write. */
+/** Answers 404 for an organization that does not exist, with links to others. */
 const known =
   ({ path, title, scope }: ScreenLink, show: Screen['show']): Screen['show'] =>
   async (visit) => {
@@ -38,7 +38,7 @@ const known =
     return { title, status: STATUS.not_found.http, body }
   }
 
-/** In a world without organizations there is nothing to look at yet: who may look everywhere learns how to begin. */
+/** If there is no organization yet, a person who may look everywhere learns how to create one. */
 const within = (place: ScreenLink, show: Screen['show']): Screen['show'] =>
   known(place, async (visit) =>
     visit.organization === null && visit.mayEverywhere(place.scope)

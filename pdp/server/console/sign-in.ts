@@ -1,4 +1,4 @@
-/** Signing in to the console by our own OpenID Connect: code with PKCE, redeemed here, so that no token reaches the browser. */
+/** Signs people in to the console by our own OpenID Connect: the code (with PKCE) is redeemed here, so no token reaches the browser. */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { PATHS, urlOf } from '../../identity/oauth/paths.ts'
@@ -12,7 +12,7 @@ import { html } from '../../shared/base/html.ts'
 import { RequestProblem } from '../serve/http/status.ts'
 import type { ConsoleDeps } from './visit.ts'
 
-/** As long as a sign-in may take (oidc-provider's interaction). */
+/** How long a sign-in may take: as long as oidc-provider's interaction. */
 const PENDING_SECONDS = 900
 const SEE_OTHER = 303
 const PENDING = 'pending'
@@ -20,9 +20,9 @@ const PURPOSE = 'console-sign-in'
 
 type Pending = { readonly state: string; readonly verifier: string; readonly to: string }
 export type SignIn = {
-  /** Null: nobody is signed in. */
+  /** The session and its token for forms; null: nobody is signed in. */
   current(request: FastifyRequest): Promise<{ readonly session: ConsoleSession; readonly csrf: string } | null>
-  /** Sends the browser to sign in and then back. */
+  /** Sends the browser to sign in and back to `to`. */
   begin(reply: FastifyReply, to: string): FastifyReply
   end(request: FastifyRequest, reply: FastifyReply): Promise<void>
 }
@@ -117,7 +117,7 @@ function authorizeUrl(
     state,
     code_challenge: hash('sha256', verifier, 'base64url'),
     code_challenge_method: 'S256',
-    // RFC 9470: a write needs a fresh sign-in, with the second factor of those who have one.
+    // RFC 9470: a write needs a recent sign-in, and the second factor of people who have one.
     ...(isAgain && { prompt: 'login' }),
     ...(isStrong && { acr_values: 'mfa' }),
   }
@@ -141,11 +141,11 @@ function readPending(keys: ReturnType<MasterKeys['derive']>, sealed: string): Pe
   }
 }
 
-/** At the issuer's own origin, which is the only one that the cookie is for. */
+/** The sign-in's URL at the issuer's origin, the only one whose pages get the cookie. */
 export const signInUrl = (issuer: string, to: string): string =>
   `${new URL('/console/sign-in', issuer).href}?${new URLSearchParams({ to })}`
 
-/** It follows from the cookie, which another site does not know. */
+/** The token of forms, derived from the cookie, which other sites cannot read. */
 const csrfOf = (cookie: string): string => hash('sha256', `csrf ${cookie}`, 'base64url')
 
 export function isSame(a: string, b: string): boolean {
@@ -153,14 +153,14 @@ export function isSame(a: string, b: string): boolean {
   return timingSafeEqual(left, right)
 }
 
-/** A page of the console, and nothing else: the address comes from outside. */
+/** The URL if it is a page of the console, else the start page: the URL comes from outside. */
 export function localTarget(to: string): string {
   const url = URL.parse(to, 'http://console.invalid')
   const isOurs = url?.origin === 'http://console.invalid' && /^\/console(\/|$)/.test(url.pathname)
   return isOurs && url !== null ? url.pathname + url.search : '/console'
 }
 
-/** Where there are two it is not known which one is ours, and a sign-in would not end it. */
+/** The cookie's value; empty if there are two: it is unknown which is ours, and a new sign-in would not end this. */
 function cookieOf({ headers }: FastifyRequest, name: string): string {
   const start = `${name}=`
   const [first = start, ...others] = (headers.cookie ?? '').split(/; */).filter((pair) => pair.startsWith(start))

@@ -1,4 +1,4 @@
-/** Writes need a recent sign-in with everything that the person can prove (RFC 9470's idea, for our own pages). */
+/** Writes need a recent sign-in, with the second factor of people who have one (the idea of RFC 9470, for our own pages). */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { keptForm, signInBeside } from './kept-form.ts'
 import { link, status } from './parts.ts'
@@ -6,7 +6,7 @@ import type { ConsoleVisit, View } from './visit.ts'
 
 const again = (to: string): string => `/console/sign-in?${new URLSearchParams({ again: '1', to })}`
 
-/** In place of the buttons that write, while the sign-in is too old. */
+/** Shown instead of the buttons that write, while the sign-in is too old. */
 export const freshness = (visit: ConsoleVisit, to: string): Html =>
   visit.isFresh
     ? EMPTY
@@ -14,7 +14,7 @@ export const freshness = (visit: ConsoleVisit, to: string): Html =>
         html`To write, ${link(again(to), 'sign in once more')}: the last sign-in is not recent, or lacks your second factor.`,
       )
 
-/** Null when the person may go on. */
+/** The page that asks for a sign-in; null when the person may continue. */
 export function mustSignInAgain(visit: ConsoleVisit, to: string): Extract<View, { body: Html }> | null {
   if (visit.isFresh) return null
   const body = html`<p>Nothing was written. Writing needs a sign-in of the last 15 minutes, with your second factor if you have one.</p>

@@ -1,4 +1,4 @@
-/** One request of a signed-in person: who they are, what they may do, and the management API as they may call it. */
+/** One request of a signed-in person: identity, rights, and the management API with these rights. */
 import type { FastifyRequest } from 'fastify'
 import { holdsScope } from '../../identity/oauth/scopes.ts'
 import type { ConsoleIdentity, ConsoleSession } from '../../identity/people/sign-in/console-sessions.ts'
@@ -17,28 +17,28 @@ import type { OwnServer } from './own-server.ts'
 import type { Place } from './sections/table.ts'
 import { type Reading, zoneIn } from './sections/times.ts'
 
-/** A write needs a sign-in that is no older. */
+/** The oldest sign-in that a write accepts. */
 export const FRESH_MS = 900_000
 const ORGANIZATIONS_MAX = 50
-/** Tries of a change that another one overtakes. */
+/** How often a change is tried again when other writes come first. */
 const CHANGE_ATTEMPTS_MAX = 3
 
 export type ConsoleDeps = {
   readonly issuer: string
-  /** As on the pages of the identity service. */
+  /** The brand, as on the pages of the identity service. */
   readonly branding: Branding
   readonly identity: ConsoleIdentity
   readonly people: People
   readonly management: Pick<ManagementDeps, 'store' | 'directory' | 'pdp'>
   readonly decisions: DecisionRing
-  /** Decisions of all PDPs; null: none are kept. */
+  /** The archive of decisions of all PDPs; null: none is kept. */
   readonly archive: Pick<DecisionArchive, 'denied' | 'ranked' | 'perMinute'> | null
   readonly routes: Pick<RouteReports, 'all'>
   readonly log: Log
   /** Milliseconds since the epoch. */
   readonly clock: () => number
 }
-/** A screen's answer: a page, a file to keep, or another page to go to. */
+/** The answer of a screen: a page, a file to save, or another page to go to. */
 export type View =
   | { readonly title: string; readonly body: Html; readonly status?: number }
   | { readonly file: string; readonly type: string; readonly text: string }
@@ -48,35 +48,35 @@ export type ConsoleVisit = Place & {
   readonly deps: ConsoleDeps
   readonly path: string
   readonly person: { readonly id: string; readonly name: string }
-  /** Its writes stand in the log with it. */
+  /** The id under which the log records the person's writes. */
   readonly requestId: string
   readonly session: ConsoleSession
-  /** Stands in every form that writes. */
+  /** The token that every form that writes contains. */
   readonly csrf: string
   /** The organization that the screen is about; null: the person may look into none. */
   readonly organization: string | null
-  /** It does not exist; told only to those who may look into every one. */
+  /** The organization does not exist. Only people with rights everywhere learn this. */
   readonly isOrganizationMissing: boolean
   readonly organizations: readonly { readonly id: string; readonly name: string }[]
-  /** Empty when the address has none. */
+  /** A parameter of the URL; empty: there is none. */
   query(name: string): string
   /** A field of the form that was sent. */
   form(name: string): string
   readonly sent: SentForm
-  /** How times that the person writes are read. */
+  /** The present time and the person's zone, to read times that the person writes. */
   readonly reading: Reading
   /** Whether the person has the management scope here: in the organization, or everywhere. */
   may(scope: string): boolean
   mayEverywhere(scope: string): boolean
-  /** In another organization than the one that the screen is about. */
+  /** Whether the person has the scope in another organization than the one in view. */
   mayWithin(scope: string, organization: string): Promise<boolean>
-  /** The sign-in is recent and as strong as the person can make it, so that they may write. */
+  /** The sign-in is recent and as strong as the person can make it, so writes are allowed. */
   readonly isFresh: boolean
   /** Calls the management API with the person's own rights. Throws RequestProblem. */
   api<T>(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: object): Promise<T>
-  /** Writes what `change` makes of what is stored, unless that is null, and never over what somebody writes meanwhile. Throws RequestProblem. */
+  /** Writes what `change` makes of the stored state, if not null; never overwrites a change made meanwhile. Throws RequestProblem. */
   change<T>(path: string, change: (stored: T) => object | null): Promise<void>
-  /** For what is no call of the management API. Throws RequestProblem. */
+  /** Requires a scope for what is no call of the management API. Throws RequestProblem. */
   requireScope(scope: string): Promise<void>
 }
 
@@ -162,21 +162,21 @@ function managementAs(
   }
 }
 
-/** Chosen by a script of ours, or by the person. */
+/** The cookie with the reader's time zone, which a script or the person chose. */
 export const ZONE_COOKIE = 'portcullis_zone'
 const zoneOf = ({ headers }: FastifyRequest): string => {
   const given = (headers.cookie ?? '').split(/; */).find((pair) => pair.startsWith(`${ZONE_COOKIE}=`))
   return zoneIn(given?.slice(ZONE_COOKIE.length + 1) ?? '')
 }
 
-/** A parameter that was given several times counts once. */
+/** The first value of a parameter that was given several times. */
 function one(values: unknown, name: string): string {
   if (typeof values !== 'object' || values === null || !Object.hasOwn(values, name)) return ''
   const found: unknown = [Object.entries(values).find(([key]) => key === name)?.[1]].flat()[0]
   return typeof found === 'string' ? found : ''
 }
 
-/** As the API answered it. */
+/** The problem in an answer of the API. */
 function problemIn(value: { code: RequestProblemCode; detail?: string; errors?: readonly ApiIssue[] }): RequestProblem {
   const code = Object.hasOwn(STATUS, value.code) ? value.code : 'internal'
   if (value.errors?.some(({ parameter }) => parameter === 'page_token'))
@@ -198,7 +198,7 @@ type ApiIssue = {
   readonly detail: string
 }
 
-/** Those that the person may choose from: all with an environment-wide role, else where they belong or hold a role. */
+/** Organizations that the person may choose: all with an environment-wide role, else those with a membership or a role. */
 async function organizationsOf(
   { management }: ConsoleDeps,
   user: string,

@@ -48,18 +48,18 @@ export type PdpConfig = {
   readonly nextMasterKey: Buffer | null
   readonly http: ListenAddress
   readonly grpc: ListenAddress
-  /** Null: plain text, which is only allowed on loopback. */
+  /** The files of certificate and key; null: plain text, which is only allowed on loopback. */
   readonly grpcTls: KeyPairFiles | null
   /** Kubernetes ServiceAccounts that may call over gRPC; null: none. */
   readonly serviceAccounts: ServiceAccountSettings | null
   readonly metrics: ListenAddress
   /** Proxies whose X-Forwarded-For or Forwarded field is trusted. */
   readonly trustedProxies: readonly Network[]
-  /** Null: an embedded PostgreSQL in the data directory. */
+  /** The URL of the database; null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
   /** How many connections are open at most: half of them for reads, half for transactions. */
   readonly databaseConnections: number
-  /** Null: the first schema of the connection's `search_path`. */
+  /** The schema of our tables; null: the first one of the connection's `search_path`. */
   readonly databaseSchema: string | null
   /** Whether commits wait for a standby; null: unknown, or there is no standby. */
   readonly replication: 'synchronous' | null
@@ -71,7 +71,7 @@ export type PdpConfig = {
   readonly mail: MailSettings | null
   /** A file of digests of passwords that nobody may choose; null: only the built-in list counts. */
   readonly knownPasswordsFile: string | null
-  /** Null: replicas do not share entitlement values. */
+  /** The Redis by which replicas share entitlement values and used proofs; null: they share none. */
   readonly redisUrl: string | null
   /** The external system that owns the entitlements; null: the store does. */
   readonly entitlementSource: { readonly url: string; readonly secret: string } | null
@@ -94,7 +94,7 @@ export type PdpConfig = {
   readonly logLevel: LogLevel
   /** One of this many questions whose parts were all allowed is logged. */
   readonly logAllowedOneIn: number
-  /** Null: no collector is set. */
+  /** The collector of traces; null: none is set. */
   readonly tracing: TracingSettings | null
 }
 

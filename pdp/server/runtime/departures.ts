@@ -7,7 +7,7 @@ import { startRepeated } from '../../shared/process/repeated-runs.ts'
 
 const INTERVAL_MS = 1_000
 
-/** Returns a function that stops this, and resolves when the current step has ended. `intervalMs`: default one second. */
+/** The returned function stops the work, and resolves when the current step has ended. `intervalMs`: default one second. */
 export function startDepartures({
   sql,
   log,

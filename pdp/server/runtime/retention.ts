@@ -10,14 +10,14 @@ const DAY_MS = 86_400_000
 
 export type RetentionDeps = {
   readonly sql: Pick<Sql, 'transaction'>
-  /** Null: entries are kept for ever, except old revocations of tokens. */
+  /** After how many days entries are deleted; null: never, except old revocations of tokens. */
   readonly keptDays: number | null
   readonly log: Log
   /** Default: one minute. */
   readonly intervalMs?: number
 }
 
-/** Returns a function that stops this, and resolves when the current run has ended. */
+/** The returned function stops the deletion, and resolves when the current run has ended. */
 export function startRetention({ sql, keptDays, log, intervalMs = INTERVAL_MS }: RetentionDeps): () => Promise<void> {
   const trim = createRetention({ sql, keptMs: keptDays === null ? null : keptDays * DAY_MS })
   return startRepeated(

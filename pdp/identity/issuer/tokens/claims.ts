@@ -6,7 +6,7 @@ import { CLAIMS_BYTES_MAX } from '../../../shared/domain/role.ts'
 
 /** The facts about a subject in an organization when a token is minted. */
 export type ClaimSources = {
-  /** Null if the grant is not bound to an organization. */
+  /** The organization of the grant; null if it is bound to none. */
   readonly organization: { readonly id: string; readonly name: string } | null
   /** The person's tier there; null for a service, and for a membership that is not active. */
   readonly tier: Tier | null

@@ -154,7 +154,7 @@ export function createExternalIssuers(deps: IssuersDeps): ExternalIssuers {
 
 /** A changed registration gets new keys and an empty cache. */
 function createVerifiers({ masterKeys, fetch, clock, log }: IssuersDeps) {
-  // Verifiers by the text of the whole registration.
+  // The key is the text of the whole registration.
   const verifiers = new BoundedMap<string, TokenVerifier>(VERIFIERS_MAX)
 
   function introspectOf(issuer: string, { introspection }: StoredDocument): Introspect | null {

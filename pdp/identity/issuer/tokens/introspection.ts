@@ -86,7 +86,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   const joined = joinedRead((names) => readLive(deps.sql, names))
   const recordOfAny: ReadRecord = async (token) => (await record(token)) ?? deps.external(token)
 
-  /** Null: the token is revoked. */
+  /** The live parts of a token; null: it is revoked. */
   async function liveOf(r: TokenRecord, at: Reads = deps): Promise<Pick<Live, 'app'> | null> {
     const isExchanged = r.clients.length > 1
     if (r.externalIssuer !== null || isExchanged) {

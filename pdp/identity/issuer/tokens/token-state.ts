@@ -12,7 +12,7 @@ export type TokenRecord = {
   /** RFC 9449 key thumbprint; null for a bearer token. */
   readonly jkt: string | null
   readonly jti: string
-  /** Null for a client_credentials token, and for one of another issuer. */
+  /** The token's grant; null for a client_credentials token, and for one of another issuer. */
   readonly grantId: string | null
   /** Milliseconds since the epoch. */
   readonly issuedAtMs: number

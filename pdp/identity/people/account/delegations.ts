@@ -37,7 +37,7 @@ type Request = {
   readonly choice: OfferedChoice
 }
 
-/** Null for a client that cannot act for this person, whatever the reason. */
+/** The request of the page; null if the client cannot act for this person, for any reason. */
 async function requestOf(parts: AccountParts, { req }: AccountVisit, { user }: Person): Promise<Request | null> {
   const asked = requestIn(req.url)
   const id = asked.get('client_id') ?? ''

@@ -24,9 +24,9 @@ import type { PasskeySteps } from '../sign-in/passkey-steps.ts'
 import type { Elsewhere, SignIn } from '../sign-in/sign-in.ts'
 import type { BrowserCookies } from './browser-cookies.ts'
 
-/** Settings of the operator. */
+/** The operator's settings of people's accounts. */
 export type AccountSettings = {
-  /** Null: no mail can be sent. */
+  /** Sends mail; null: no mail can be sent. */
   readonly mailer: Mailer | null
   /** Passwords to refuse besides the built-in list; null: no others. */
   readonly knownPasswords: KnownPasswords | null

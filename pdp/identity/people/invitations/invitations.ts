@@ -27,7 +27,7 @@ export type Invitation = {
 }
 export type Invited = Pick<Invitation, 'organization' | 'email' | 'role' | 'roles'> & {
   readonly organizationName: string
-  /** The language of the mail; by default English. */
+  /** The language of the mail; if we lack it, English. */
   readonly language: string
 }
 /** Call the methods that write in a transaction that holds the lock of the organization. */

@@ -128,7 +128,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
         }
         if (!(await secondFactor.has(accountId)))
           return await signedIn(budgets, { accountId, ts }, { by: BY_PASSWORD, client, source })
-        // The tries stay counted: otherwise a person who knows the password could always get new tries for the code.
+        // Only this try is given back: forgetting all would give new tries to a guesser of codes who knows the password.
         for (const { key } of budgets ?? []) await attempts.giveBack(key)
         return { waiting: { accountId, ts } }
       } catch (err) {
@@ -174,7 +174,7 @@ function createTries({ attempts, starts }: Pick<SignInDeps, 'attempts' | 'starts
       if (await attempts.isMarked(knownKey(account, source))) return [own]
       return [own, { key: `strangers for ${account}`, max: STRANGERS_TRIES_MAX }]
     },
-    /** Null: no tries are left for now. A try that could not be evaluated does not count. */
+    /** The outcome of a try; null: no tries are left for now. A try that could not be evaluated does not count. */
     async tried<T>(budgets: readonly Budget[] | null, evaluate: () => Promise<T>): Promise<T | null> {
       if (budgets === null) return null
       const taken: Budget[] = []

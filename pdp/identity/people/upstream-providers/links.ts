@@ -19,7 +19,7 @@ export type Link = Key & {
   readonly linkedAt: number
 }
 export type Links = {
-  /** Null: no account is linked. */
+  /** The linked account; null: none is. */
   userOf(key: Key): Promise<string | null>
   of(user: string): Promise<readonly Link[]>
   /** Adds a link in the transaction that makes the account. False when another account has the link. */

@@ -19,9 +19,9 @@ export type ProviderDocument = {
   readonly token_endpoint_auth_method?: (typeof AUTH_METHODS)[number]
   /** Scopes to ask for, besides `openid`. */
   readonly scopes?: readonly string[]
-  /** Absent: any address. Else the address must be verified and in one of these domains. */
+  /** Domains of which one must have the person's verified address; absent: any address is accepted. */
   readonly email_domains?: readonly string[]
-  /** Absent: for everybody. Else for active members of these organizations. */
+  /** Organizations whose active members may use the provider; absent: everybody may. */
   readonly organizations?: readonly string[]
   readonly creates_accounts?: boolean
   /** The organization whose clients manage the provider: a person who has anything elsewhere cannot sign in by it. */

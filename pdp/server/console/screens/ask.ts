@@ -1,4 +1,4 @@
-/** Ask: may this subject do this? With the reason, what made it so, what is missing, and what would change it. */
+/** Ask: may this subject do this? Shows the reason, the changes behind it, what is missing, and what would change the answer. */
 
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
@@ -32,14 +32,14 @@ import type { ConsoleVisit, View } from '../visit.ts'
 
 export type Answered = {
   readonly result: PermissionResult
-  /** The subject is no person or client, or one that exists. */
+  /** False if the subject is a person or a client that does not exist. */
   readonly isKnown: boolean
   readonly tookMs: number
-  /** The instant from which the answer may differ without any write; null for never. */
+  /** The instant from which the answer may differ without any write; null: never. */
   readonly validUntilMs: number | null
 }
 
-/** Throws RequestProblem and PdpError. */
+/** Answers the question. Throws RequestProblem and PdpError. */
 export async function answerAsked(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Answered> {
   await visit.requireScope('decisions:read')
   const { pdp, directory } = visit.deps.management
@@ -126,10 +126,10 @@ async function answerParts(visit: ConsoleVisit, asked: FormQuestion, supposed: S
   }
 }
 
-/** Checks that one question may have. */
+/** How many checks one question may have. */
 const RELATIONS_MAX = 256
 
-/** Each relation that the type of the resource has. */
+/** The answers for all relations of the resource's type. */
 async function everyRelation(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
   const { organization, subject: text, resource } = asked
   const { pdp, directory } = visit.deps.management
@@ -159,7 +159,7 @@ async function everyRelation(visit: ConsoleVisit, asked: FormQuestion, supposed:
   })
 }
 
-/** The same question about a person whose id is near. */
+/** A link with the same question about a person whose id is similar. */
 async function didYouMean(visit: ConsoleVisit, asked: FormQuestion, supposed: Supposed): Promise<Html> {
   const subject = readSubject(asked.subject)
   if (subject === null) return EMPTY
@@ -236,7 +236,7 @@ function pathTable(
   })
 }
 
-/** The search of the log from where the search for the answer ended. */
+/** A link to the search of the log, from the revision where the search for the change ended. */
 const olderAddress = ({ organization: org }: ConsoleVisit, step: ReasonStep, since: number): string => {
   const until = String(since - 1)
   if ('member' in step)
@@ -253,7 +253,7 @@ function changeAddress({ organization: org }: ConsoleVisit, { log, revision }: J
   return address('changes', log === ENVIRONMENT ? { org, log: 'environment', until } : { org: log, until })
 }
 
-/** By id. A grant is known by its id alone, and to those who may not read it by nothing else. */
+/** Grants by their ids. A person who may not read a grant sees only its id. */
 type Grants = ReadonlyMap<string, GrantShown & { readonly log: string }>
 
 async function grantsOf(visit: ConsoleVisit, steps: readonly ReasonStep[]): Promise<Grants> {

@@ -1,4 +1,4 @@
-/** A change of a membership or a role: what it would do, its confirmation, and the way back. */
+/** Changes a membership or a role: a preview of the effects, the confirmation, and how to undo it. */
 
 import type { ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
 import { membershipOf } from '../../../engine/writes/memberships.ts'
@@ -19,7 +19,7 @@ import { changeName } from './changes.ts'
 
 type Proposed = { readonly log: JournalId; readonly change: Exclude<ProposedChange, { readonly kind: 'tuple' }> }
 
-/** The address of a change's preview. */
+/** The URL of the preview of a change. */
 export function changeAddress(org: string | null, { log, change }: Proposed): string {
   const { kind } = change
   if (kind === 'membership') {
@@ -31,7 +31,7 @@ export function changeAddress(org: string | null, { log, change }: Proposed): st
   return address('change', { org, what: 'role', op: change.op, app, role, subject, everywhere })
 }
 
-/** Throws RequestProblem for an address that names no change. */
+/** The change that the URL names. Throws RequestProblem if it names none. */
 export function proposedIn({ organization: org, query }: ConsoleVisit): Proposed {
   if (org === null) throw new RequestProblem('not_found', 'there is no organization yet')
   if (query('what') === 'member') {
@@ -57,7 +57,7 @@ export function proposedIn({ organization: org, query }: ConsoleVisit): Proposed
   return { log, change: { kind: 'role_grant', op, grant: grantOf({ app, role, subject }) } }
 }
 
-/** A choice of a form names both, as APP/ROLE; no key of a role has a slash. */
+/** A choice in a form names both as APP/ROLE; keys of roles have no slash. */
 function roleIn(text: string, app: string): { readonly app: string | null; readonly role: string } {
   const slash = text.lastIndexOf('/')
   return slash < 1 ? { app: app || null, role: text } : { app: text.slice(0, slash), role: text.slice(slash + 1) }
@@ -99,7 +99,7 @@ ${await consequencesOf(visit, { log, changes: [change] })}${mayBeInvited(visit, 
 ${freshness(visit, here)}${isNothing ? html`<p>${link(backTo(visit, proposed), 'Back')}</p>` : confirm}`
 }
 
-/** A tenant cannot make a person a member without consent. */
+/** A note that the person must agree first: a tenant cannot make anybody a member without consent. */
 const mayBeInvited = (visit: ConsoleVisit, change: Proposed['change'], stored: string): Html =>
   change.kind !== 'membership' ||
   change.membership?.status !== 'active' ||
@@ -148,7 +148,7 @@ export async function actChange(visit: ConsoleVisit): Promise<View> {
   const stale = mustSignInAgain(visit, changeAddress(visit.organization, proposed))
   if (stale !== null) return stale
   const stored = await storedText(visit, proposed)
-  // A form that is sent twice finds its work done.
+  // A form that was sent twice has already written its change.
   if (stored !== wantedText(change)) {
     if (visit.form('stored') !== stored) {
       const overtaken = alert('Nothing was written: it changed after the preview. This is what would happen now.')
@@ -196,7 +196,7 @@ async function carryOut(visit: ConsoleVisit, { log, change }: Proposed): Promise
   else await visit.api('POST', `${base}/role-grants`, { role, subject, ...(app !== null && { app }) })
 }
 
-/** After such a change: what was written, and the way back, which is previewed too. Nothing where `done` names no revision. */
+/** After a change: shows what was written, and a link to the preview that undoes it. Empty if `done` names no revision. */
 export async function changeDone(visit: ConsoleVisit): Promise<Html> {
   const { organization: org, query, person, deps } = visit
   if (org === null || !/^\d{1,15}$/.test(query('done'))) return EMPTY

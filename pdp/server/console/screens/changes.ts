@@ -1,4 +1,4 @@
-/** Changes: who changed what and when, from the log that decisions follow, and what was true before and after each. */
+/** Changes: who changed what and when, from the logs, with the state before and after each change. */
 
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
@@ -14,13 +14,13 @@ import { daysOf, instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 60
-/** After so many changes a page ends, however few of them match; another page goes on from there. */
+/** After this many changes a page ends, even if few match; the next page continues from there. */
 const SEARCHED_MAX = 5_000
 
 type Filter = {
   readonly actor: string
   readonly text: string
-  /** Instants as they were typed, and what they mean; null: no bound. */
+  /** Times as they were typed, and as instants; null: no bound. */
   readonly from: string
   readonly to: string
   readonly fromMs: number | null
@@ -32,13 +32,13 @@ const KINDS = [
   ['removals', 'removals only'],
   ['lost', 'who lost access'],
 ] as const
-/** A place in a log: revision `until` without its latest `skip` changes. */
+/** Where a page begins: at revision `until`, without its latest `skip` changes. */
 type PageStart = { readonly until: number; readonly skip: number }
 type FoundChanges = {
   readonly entries: readonly JournalEntry[]
-  /** Where the next page begins; null: nowhere. */
+  /** Where the next page begins; null: there is none. */
   readonly older: PageStart | null
-  /** Older changes were deleted after their time. */
+  /** True if older changes were deleted because of their age. */
   readonly gap: boolean
 }
 
@@ -96,7 +96,7 @@ function filterOf({ query, reading }: ConsoleVisit): Filter {
   }
 }
 
-/** A bound that cannot be read must not look like none. */
+/** A warning for each time that cannot be read, because it must not look like no bound. */
 const unreadTimes = ({ from, to, fromMs, toMs }: Filter): readonly Html[] =>
   [
     { text: from, ms: fromMs },
@@ -119,7 +119,7 @@ function journalsFor(visit: ConsoleVisit): readonly (readonly [string, string])[
   ]
 }
 
-/** Null: there is no organization. Throws RequestProblem where the person may not read. */
+/** The log to show; null: there is no organization. Throws RequestProblem if the person may not read it. */
 function journalOf({ organization: org, mayEverywhere }: ConsoleVisit, log: string): JournalId | null {
   if (log !== '') {
     if (mayEverywhere('audit:read')) return `#${log}`
@@ -160,7 +160,7 @@ async function find(
   return { entries: found, older: null, gap: oldest > 1 }
 }
 
-/** A removal is found by `-` as well as by the sign that the page shows. */
+/** Whether a change matches. A typed `-` also finds removals, which the page shows with another sign. */
 const matches = ({ actor, change, atMs }: JournalEntry, filter: Filter): boolean =>
   (filter.toMs === null || atMs < filter.toMs) &&
   (filter.actor === '' || actor === filter.actor) &&
@@ -193,7 +193,7 @@ function rowOf(
   ]
 }
 
-/** The question that the change answers differently before and after. */
+/** A link to the question that the change answers differently before and after. */
 function askLink(change: Change, { org, atMs }: { org: string | null; atMs: number }): Html {
   if (change.kind !== 'tuple') return EMPTY
   const { object: resource, relation, subject } = change.tuple
@@ -201,7 +201,7 @@ function askLink(change: Change, { org, atMs }: { org: string | null; atMs: numb
   return html`<span class="row-actions">${link(address('ask', { org, subject, relation, resource, as_of: before }), 'before')}${link(address('ask', { org, subject, relation, resource }), 'now')}</span>`
 }
 
-/** A relationship is an id; of other changes a sentence tells. */
+/** The change as HTML: a relationship is shown like an id, other changes as a sentence. */
 export const changeName = (change: Change): Html =>
   change.kind === 'tuple' ? name(changeText(change)) : words(changeText(change))
 

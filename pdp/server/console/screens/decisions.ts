@@ -25,7 +25,7 @@ export type Filter = {
   readonly reason: string
   readonly outcome: string
 }
-/** The id in all that may be pasted: the id itself, `instance` with its prefix, or the body of a refusal. */
+/** The id in a pasted text: the id itself, `instance` with its prefix, or the body of a refusal. */
 export const requestIdIn = (text: string): string =>
   /(?:urn:portcullis:request:|"request_id"\s*:\s*")([^"\s]+)/.exec(text)?.[1] ?? text.trim()
 
@@ -38,7 +38,7 @@ export const filterOf = ({ query }: ConsoleVisit): Filter => ({
   outcome: query('outcome'),
 })
 
-/** Shown for the organization that the person looks at; without one only to those who may look at all. */
+/** Whether the person may see the decision: those of the organization in view; those without one only with rights everywhere. */
 export function isShown(visit: ConsoleVisit, filter: Filter, decision: KeptDecision): boolean {
   const { organization } = visit
   const isTheirs =
@@ -54,7 +54,7 @@ export function isShown(visit: ConsoleVisit, filter: Filter, decision: KeptDecis
 }
 
 const ROUTES_SUGGESTED = 100
-/** Suggested only to those who may open Routes: a route file belongs to no organization. */
+/** Suggested only to people who may open Routes: a route file belongs to no organization. */
 const routesIn = ({ deps, mayEverywhere }: ConsoleVisit): readonly string[] =>
   mayEverywhere('decisions:read')
     ? [...new Set(deps.routes.all().flatMap(({ routes }) => routes.map(({ id }) => id)))].slice(0, ROUTES_SUGGESTED)
@@ -63,7 +63,7 @@ const routesIn = ({ deps, mayEverywhere }: ConsoleVisit): readonly string[] =>
 const isAllowed = ({ permissions, entitlements, isInactive }: KeptDecision): boolean =>
   !isInactive && permissions.every(({ allowed }) => allowed) && entitlements.every(({ present }) => present)
 
-/** The questions as text, for rows that a script adds. */
+/** The cells of a row as texts, for rows that a script adds. */
 export const rowTexts = (decision: KeptDecision): readonly string[] => [
   new Date(decision.atMs).toISOString(),
   decision.subject ?? 'nobody',
@@ -97,7 +97,7 @@ export async function showDecisions(visit: ConsoleVisit): Promise<View> {
   const now = isCompared ? await Promise.all(found.map((decision) => nowOf(visit, decision))) : null
   const rows = found.flatMap((decision, i) => rowsOf(org, decision, now === null ? null : (now[i] ?? [])))
   logView(visit, filter, 'page')
-  // The rows of a tail have no answers of now.
+  // Live rows are only possible without the column of present answers.
   const tail = isCompared ? EMPTY : html` data-tail="${address('decisions/tail', { org, ...filter })}"`
   const toNow = isCompared
     ? EMPTY
@@ -142,7 +142,7 @@ const isNarrowed = ({ query }: ConsoleVisit, { request: _, ...others }: Filter):
 const ARCHIVED_SHOWN = 50
 const EXPORTED_MAX = 10_000
 
-/** The filter as all PDPs keep denials. */
+/** The filter, in the form of the archive of all PDPs. */
 function denialFilter({ query, reading }: ConsoleVisit, filter: Filter): DenialFilter {
   const times = [
     ['fromMs', instantIn(query('from'), reading, 'begin')],
@@ -206,7 +206,7 @@ async function exportOf(visit: ConsoleVisit, filter: Filter): Promise<View> {
   return { file: 'denials.csv', type: 'text/csv', text: csv([head, ...rows, end]) }
 }
 
-/** The same questions, now: true, false, or null where what they brought is not kept or they cannot be decided. */
+/** The present answers to the decision's questions: true, false, or null if parts of the question were not kept or it cannot be decided. */
 async function nowOf({ deps }: ConsoleVisit, decision: KeptDecision): Promise<readonly (boolean | null)[]> {
   const { subject: text, organization, app, acting, permissions: asked } = decision
   const subject = text === null ? null : readSubject(text)
@@ -226,7 +226,7 @@ async function nowOf({ deps }: ConsoleVisit, decision: KeptDecision): Promise<re
   }
 }
 
-/** `now`: of each permission; null: it was not asked again. */
+/** `now`: the present answer of each permission; null: it was not asked again. */
 function rowsOf(
   org: string | null,
   decision: KeptDecision,
@@ -264,7 +264,7 @@ function rowsOf(
     : [...checks, ...keys]
 }
 
-/** Where a request is found that the person looks for in the wrong organization. */
+/** A link to the organization of the request, if the person looks in the wrong one. */
 async function elsewhere(visit: ConsoleVisit, { request }: Filter): Promise<Html> {
   if (request === '') return EMPTY
   for (const { organization: org, requestId, decisionId } of visit.deps.decisions.latest()) {

@@ -1,4 +1,4 @@
-/** Clients that act for a person in the organization in view, each of which can be ended. */
+/** Clients that act for a person in the organization in view, with a button to end each delegation. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { ACTS_FOR, clientOf, delegationTo, isDelegation, scopesOf } from '../../../shared/domain/subjects.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
@@ -40,7 +40,7 @@ export async function delegations(visit: ConsoleVisit, user: string): Promise<Ht
   })
 }
 
-/** One that is over already has ended as it was wished. */
+/** Ends a delegation; if it has ended already, nothing is left to do. */
 export async function endDelegation({ organization, api }: ConsoleVisit, user: string, client: string): Promise<void> {
   const tuple = { object: delegationTo(client), relation: ACTS_FOR, subject: `user:${user}` }
   await api('POST', pathOf(organization ?? ''), { delete: [tuple] })

@@ -1,4 +1,4 @@
-/** Find: one field for people, resources, groups, organizations, routes, requests, and questions such as "bob invoice:7". */
+/** Find: one field to find people, resources, groups, organizations, routes and requests, and for questions such as "bob invoice:7". */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { isId, isObject } from '../../../shared/domain/names.ts'
 import { mayOpen, SCREEN_LINKS } from '../layout.ts'
@@ -10,7 +10,7 @@ import type { ConsoleVisit, View } from '../visit.ts'
 import { requestIdIn } from './decisions.ts'
 
 type Hit = { readonly kind: string; readonly text: string; readonly to: string; readonly more?: Html }
-/** Organizations and routes that are looked through. */
+/** How many organizations and routes are searched. */
 const LOOKED_AT_MAX = 2_000
 
 export async function showFound(visit: ConsoleVisit): Promise<View> {
@@ -37,7 +37,7 @@ export async function showFound(visit: ConsoleVisit): Promise<View> {
 const HELP = html`<p>Write part of a person's name, id or e-mail address; a resource or group such as <code>invoice:7</code>, or its
 beginning; a request id; a route; or a whole question: <code>bob invoice:7</code>, <code>bob viewer invoice:7</code>.</p>`
 
-/** A subject and a resource, with a relation between them or without. */
+/** The URL of a question: a subject and a resource, with or without a relation between them. */
 function questionIn({ organization: org, may }: ConsoleVisit, text: string): string | null {
   const words = text.split(/\s+/)
   const [first = '', second = '', third = second] = words
@@ -83,7 +83,7 @@ async function ofObjects(visit: ConsoleVisit, text: string): Promise<readonly Hi
   }))
 }
 
-/** People have one, and the members of a group are its relationships. */
+/** The URL of a subject's or object's page: a person's own page, the members of a group, or the subjects of another object. */
 function pageOf(org: string | null, object: string): string {
   if (object.startsWith('user:')) return address('people', { org, user: object.slice('user:'.length) })
   return object.startsWith('group:')

@@ -1,4 +1,4 @@
-/** Invitations: who was invited by mail and has not answered yet; invites, and withdraws. The link is in the mail alone. */
+/** Invitations: lists those that nobody has answered, invites, and withdraws. The link is only in the mail. */
 
 import { LANGUAGES } from '../../../identity/html/words/words.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
@@ -12,7 +12,7 @@ import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 100
-/** Open invitations among which an address is looked for before it is invited. */
+/** How many open invitations are searched for an address before it is invited. */
 const SEARCHED_MAX = 1_000
 const DONE: { readonly [what: string]: Html } = {
   invited: status('The mail is on its way. Its link is good for seven days, and once.'),
@@ -151,7 +151,7 @@ export async function actInvitations(visit: ConsoleVisit): Promise<View> {
 const INVITED_ALREADY =
   'This address is invited already, so nothing was sent. Inviting it again sends another mail, and the link of the former one is void.'
 
-/** A form that is sent twice would make the first link void. */
+/** True if the address is invited: another invitation, as by a form that was sent twice, would make the first link invalid. */
 async function isInvited(visit: ConsoleVisit, email: string): Promise<boolean> {
   const { items } = await visit.api<Page>('GET', `${pathOf(visit)}?page_size=${SEARCHED_MAX}`)
   return items.some((one) => one.email.toLowerCase() === email.toLowerCase())
@@ -164,7 +164,7 @@ const bodyOf = ({ email, role, roles, language }: Filled): object => ({
   roles: roles.split(/\s+/).flatMap((text) => (text === '' ? [] : [heldRole(text)])),
 })
 
-/** No key of a role has a slash; ids of apps may. Throws RequestProblem. */
+/** The role of a form. Keys of roles have no slash; ids of apps may have some. Throws RequestProblem. */
 function heldRole(text: string): { readonly app?: string; readonly role: string } {
   const slash = text.lastIndexOf('/')
   if (slash === 0) throw new RequestProblem('request_invalid', 'a role is APP/ROLE, or ROLE of the organization')

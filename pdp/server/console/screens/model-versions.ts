@@ -1,4 +1,4 @@
-/** Versions of a manifest: who wrote each and when, what it changed, and who would gain and lose if it were in force again. */
+/** Versions of a manifest: author, time and changes of each, and who would gain or lose access if it were in force again. */
 
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
@@ -11,15 +11,15 @@ import { address, instant, link, name } from '../parts.ts'
 import { table } from '../sections/table.ts'
 import type { ConsoleVisit } from '../visit.ts'
 
-/** The most on a page. */
+/** How many versions a page shows. */
 const VERSIONS_MAX = 20
-/** Changes of the environment that are searched for them. */
+/** How many changes of the environment's log are searched for versions. */
 const SEARCHED_MAX = 5_000
 
 type Version = { readonly entry: JournalEntry; readonly manifest: Manifest; readonly before: Manifest | null }
 type FoundVersions = { readonly versions: readonly Version[]; readonly isWhole: boolean }
 
-/** Those up to revision `to` of the environment, the latest first. `isWhole` false: there may be earlier ones. */
+/** Versions up to revision `to` of the environment, the latest first. `isWhole` false: there may be earlier ones. */
 async function versionsOf(
   visit: ConsoleVisit,
   app: string,
@@ -33,14 +33,14 @@ async function versionsOf(
         found.push({ entry, manifest: entry.change.manifest })
     searched += entries.length
     oldest = first
-    // One more, which says what the last of them changed.
+    // One version more, to tell what the last one that is shown changed.
     if (found.length > countMax || searched >= SEARCHED_MAX) break
   }
   const versions = found.slice(0, countMax).map((one, i) => ({ ...one, before: found[i + 1]?.manifest ?? null }))
   return { versions, isWhole: found.length <= countMax && oldest === 1 }
 }
 
-/** Nothing for those who may not read the log of the environment. */
+/** The table of versions; empty for people who may not read the environment's log. */
 export async function versionTable(visit: ConsoleVisit, { app, version }: StoredManifest): Promise<Html> {
   if (!visit.mayEverywhere('audit:read')) return EMPTY
   const { versions, isWhole } = await versionsOf(visit, app, { to: await headOf(visit), countMax: VERSIONS_MAX })
@@ -66,7 +66,7 @@ const headOf = async ({ deps }: ConsoleVisit): Promise<number> =>
 const addressOf = ({ organization: org }: ConsoleVisit, app: string, { revision }: JournalEntry): string =>
   address('model', { org, app, revision: String(revision) })
 
-/** Such as `model +3 −1 lines, 1 role changed`. */
+/** A summary such as `model +3 −1 lines, 1 role changed`. */
 function summaryOf(before: Manifest | null, after: Manifest): string {
   if (before === null) return 'the first version'
   const lines = diffOf(before.model ?? '', after.model ?? '').filter(isDifferent)
@@ -92,7 +92,7 @@ function declared(what: string, before: Declared, after: Declared): readonly str
   return count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`]
 }
 
-/** Throws RequestProblem where the person may not read, or the revision wrote no version of the app. */
+/** The version of a revision. Throws RequestProblem if the person may not read it, or the revision has no version of the app. */
 export async function versionAt(visit: ConsoleVisit, app: string, revision: string): Promise<Version> {
   if (!visit.mayEverywhere('audit:read'))
     throw new RequestProblem(
@@ -106,7 +106,7 @@ export async function versionAt(visit: ConsoleVisit, app: string, revision: stri
   return version
 }
 
-/** `compared`: who would gain and lose; null: not asked for yet. */
+/** `compared`: who would gain and lose access; null: not computed yet. */
 export function versionPage(
   visit: ConsoleVisit,
   { entry, manifest, before }: Version,

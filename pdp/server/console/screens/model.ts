@@ -1,4 +1,4 @@
-/** Models: each app's text with its problems, its types as a picture and a table, and what another text would change. */
+/** Models: an app's text with its issues, its types as a picture and a table, and the effects of another text. */
 import { knownModel } from '../../../engine/decide/models/known-models.ts'
 import { modelIssues } from '../../../engine/decision-point/compare.ts'
 import {
@@ -65,7 +65,7 @@ async function showVersion(visit: ConsoleVisit, current: StoredManifest, revisio
   const { app } = current
   const version = await versionAt(visit, app, revision)
   const text = version.manifest.model ?? ''
-  // An address that was kept may lead here when the version is in force again.
+  // A kept URL may lead here although its version is in force again.
   const isCompared = visit.query('compare') === '1' && text !== (current.model ?? '')
   const found = isCompared ? await comparedForm(visit, { current, text }) : null
   return {
@@ -94,7 +94,7 @@ ${field({ name: 'subject_type', label: 'Type of the subjects', value: form('subj
 <script type="module" src="/console/assets/editor/editor.js"></script>`
 }
 
-/** An emptied text takes the model away. */
+/** True for an empty text, which removes the model. */
 const isNone = (text: string): boolean => text.trim() === ''
 
 /** The first type that declares relations. */
@@ -135,7 +135,7 @@ async function comparedForm(visit: ConsoleVisit, of: { current: StoredManifest; 
   return html`${page}${applyForm(visit, { ...of, isWhole })}`
 }
 
-/** By the parser that would refuse it. */
+/** The issues that the parser finds, which would also refuse the model. */
 async function problemsIn(
   text: string,
 ): Promise<readonly { readonly line: number; readonly column: number; readonly message: string }[]> {
@@ -146,7 +146,7 @@ async function problemsIn(
   })
 }
 
-/** Each is a comparison of everybody's access. */
+/** How many relations are compared: each comparison reads everybody's access. */
 const RELATIONS_MAX = 20
 const BOUNDS =
   'This is not everything: the comparison ended after three seconds. The command "portcullis compare" goes through all of it.'
@@ -154,7 +154,7 @@ const BOUNDS =
 type Compared = { readonly page: Html; readonly isWhole: boolean }
 const partly = (page: Html): Compared => ({ page, isWhole: false })
 
-/** Every relation of the type that either text has, unless one is named. */
+/** Compares the relation that is named, or all relations of the type that either text has. */
 async function compared(visit: ConsoleVisit, of: { current: StoredManifest; text: string }): Promise<Compared> {
   const { text } = of
   const { app } = of.current
@@ -218,7 +218,7 @@ function comparison(visit: ConsoleVisit, relation: string, found: Comparison): H
   return html`${complete ? EMPTY : alert(html`${name(relation)}: there is more than was compared, so this is not everything.`)}${table(visit, { id: 'effects', caption: summary, columns: ['Effect', 'Subject', 'Resource', 'Ask'], rows: [...rows('− loses', loses), ...rows('+ gains', gains)], empty: unchanged })}`
 }
 
-/** `current`: what the text was compared with. `isWhole`: everything was compared; else a person has to say that they know. */
+/** `current`: the manifest that the text was compared with. `isWhole`: all was compared; else the person must confirm that they know. */
 function applyForm(
   visit: ConsoleVisit,
   { current, text, isWhole }: { current: StoredManifest; text: string; isWhole: boolean },
@@ -243,7 +243,7 @@ async function apply(visit: ConsoleVisit, { current, text }: { current: StoredMa
       status: 400,
       body: html`${alert('Nothing was written: not everything was compared. Compare again, and say below the result that you know.')}${editor(visit, { app, text })}`,
     }
-  // A form that is sent twice finds its work done.
+  // A form that was sent twice has already written its change.
   if (visit.form('version') !== String(current.version) && current.model !== model)
     return {
       title: `Model of ${app}`,

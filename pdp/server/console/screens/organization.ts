@@ -1,4 +1,4 @@
-/** An organization: its place in the tree, its members and their roles with where each comes from, and its entitlements. */
+/** An organization: its place in the tree, its members and roles with the source of each, and its entitlements. */
 
 import type { JournaledGrant } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
@@ -14,7 +14,7 @@ import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { changeAddress, changeDone } from './change.ts'
 
-/** Rows of a page of each list. */
+/** How many rows a page of each list has. */
 const ROWS_MAX = 200
 
 const DONE: { readonly [what: string]: Html } = {
@@ -54,11 +54,11 @@ ${visit.may('entitlements:read') ? await entitlements(visit, base) : EMPTY}`,
 const pageAt = (token: string): string =>
   new URLSearchParams({ page_size: String(ROWS_MAX), ...(token === '' ? {} : { page_token: token }) }).toString()
 
-/** The other lists are at their first page there. */
+/** The URL of the next page of one list; the other lists then show their first page. */
 const nextOf = ({ organization: org }: ConsoleVisit, list: string, token: string | null): string | null =>
   token === null ? null : address('organization', { org, [list]: token })
 
-/** Those above as a path, and those below as a tree; where they are too many, those directly below, page by page. */
+/** Organizations above as a path and those below as a tree; if there are too many, only those directly below, page by page. */
 async function tree(visit: ConsoleVisit, { id, name: title, parent }: Organization): Promise<Html> {
   const { pdp, store } = visit.deps.management
   const above = ((await pdp.ancestors(id)) ?? []).slice(1).toReversed()
@@ -82,7 +82,7 @@ async function tree(visit: ConsoleVisit, { id, name: title, parent }: Organizati
   return html`${parent === null ? EMPTY : path}${below === EMPTY ? EMPTY : html`<nav aria-label="Organization tree" class="tree"><h2>Below</h2>${below}${more === null ? EMPTY : html`<p>${link(more, 'Next page')}</p>`}</nav>`}`
 }
 
-/** The logs of grants that count in the organization, and that the person may read. `isWhole`: there are no others. */
+/** The logs whose grants count in the organization and that the person may read. `isWhole`: these are all of them. */
 export async function grantJournals(
   visit: ConsoleVisit,
   org: string,
@@ -94,10 +94,10 @@ export async function grantJournals(
   return { logs: [...seen, ENVIRONMENT], isWhole: seen.length === path.length }
 }
 
-/** For a caption. */
+/** The end of a caption. */
 export const LEFT_OUT = '; those granted where you may not look are left out'
 
-/** The way to the preview of the role's end, where the grant is of the organization in view or of all. */
+/** A link to the preview that takes the role away, if the grant belongs to the organization in view or to the whole environment. */
 export function takeAway(visit: ConsoleVisit, log: JournalId, { id, app, role, subject }: RoleGrant): Html {
   const { organization: org } = visit
   const may = log === ENVIRONMENT ? visit.mayEverywhere('roles:write') : log === org && visit.may('roles:write')
@@ -105,7 +105,7 @@ export function takeAway(visit: ConsoleVisit, log: JournalId, { id, app, role, s
   return may ? link(changeAddress(org, { log, change }), 'Take away …') : EMPTY
 }
 
-/** Here, above and everywhere: what counts in this organization, and from where. */
+/** Grants that count in this organization: its own, those of organizations above, and environment-wide ones. */
 async function grants(visit: ConsoleVisit, org: string): Promise<Html> {
   const { store } = visit.deps.management
   const { logs, isWhole } = await grantJournals(visit, org)
@@ -173,7 +173,7 @@ export async function actOrganization(visit: ConsoleVisit): Promise<View> {
   let isOvertaken = false
   await visit.change<Entitlement>(path, ({ value, enforcement, version }) => {
     const isSeen = ['', String(version)].includes(form('version'))
-    // A form that is sent twice finds its work done.
+    // A form that was sent twice has already written its change.
     isOvertaken = !isSeen && !('enabled' in value && value.enabled === enabled)
     return isSeen ? { value: { ...value, enabled }, enforcement } : null
   })

@@ -1,4 +1,4 @@
-/** People: who there is, found by a part of the id, the name or the address. */
+/** People: a list, searched by part of the id, the name or the address. */
 
 import { type Html, html } from '../../../shared/base/html.ts'
 import { address, called, field, hidden, link, name } from '../parts.ts'
@@ -26,7 +26,7 @@ export async function showPeople(visit: ConsoleVisit): Promise<View> {
   return showPerson(visit, user, search(visit, user))
 }
 
-/** Those who see the whole directory search in it; for others a member is known by the id. */
+/** The form of the search. People who may see the whole directory search in it; others find members by id. */
 function search(visit: ConsoleVisit, text: string): Html {
   const { organization: org } = visit
   const value = { value: text, suggest: 'person' as const }
@@ -36,7 +36,7 @@ function search(visit: ConsoleVisit, text: string): Html {
   return html`<form method="get" action="/console/people" class="question">${hidden('org', org ?? '')}${one}<button type="submit">Find</button></form>`
 }
 
-/** Everybody for those who may see the whole environment; else the members of the organization. */
+/** All people for a person who may see the whole environment; else the members of the organization. */
 async function showAll(visit: ConsoleVisit): Promise<View> {
   const { organization: org, query } = visit
   const everywhere = visit.mayEverywhere('directory:read')

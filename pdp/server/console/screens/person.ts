@@ -1,4 +1,4 @@
-/** A person: what they can reach, roles, memberships, sessions, decisions and changes; and what ends each of these. */
+/** A person: access, roles, memberships, sessions, decisions and changes, and buttons to end them. */
 
 import { membershipOf } from '../../../engine/writes/memberships.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
@@ -35,14 +35,14 @@ const pathOf = (user: string): string => `/v1/users/${encodeURIComponent(user)}`
 const mayOffboard = (visit: ConsoleVisit): boolean =>
   ['directory:write', 'roles:write', 'relationships:write'].every(visit.mayEverywhere)
 
-/** `search`: the form of the list, where there is no such person. */
+/** `search`: the form of the list, shown if there is no such person. */
 export async function showPerson(visit: ConsoleVisit, user: string, search: Html): Promise<View> {
   const { organization: org, query, deps } = visit
   const { directory, store } = deps.management
   const everywhere = visit.mayEverywhere('directory:read')
   const membership = org === null ? null : await membershipOf(store, org, user)
   const found = await directory.user(user)
-  // A person with rights in one organization learns nothing of those who are not in it.
+  // A person with rights in one organization must not learn about people who are not in it.
   if (everywhere ? found === null : membership === null) {
     const meant = await didYouMeanPerson(visit, { type: 'user', id: user }, (near) =>
       address('people', { org, user: near.slice('user:'.length) }),
@@ -71,7 +71,7 @@ ${visit.may('decisions:read') ? latestDecisions(visit, user) : EMPTY}`,
   }
 }
 
-/** Block or unblock, and the way to the preview of offboarding. */
+/** Buttons to block or unblock, and a link to the preview of offboarding. */
 function actions(
   visit: ConsoleVisit,
   { user, holdings }: { readonly user: string; readonly holdings: UserHoldings | null },
@@ -84,7 +84,7 @@ function actions(
   return html`<div class="row-actions">${holdings.blocked ? unblock : to('block', 'Block …')} ${to('offboard', 'Offboard …')}</div>`
 }
 
-/** The sessions that end, before they end. */
+/** The preview of a block: sessions that would end. */
 async function blockPage(visit: ConsoleVisit, user: string): Promise<View> {
   const { organization: org } = visit
   const here = address('people', { org, user, step: 'block' })
@@ -109,7 +109,7 @@ ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', v
   }
 }
 
-/** Everything that goes, before it goes. */
+/** The preview of offboarding: everything that would be removed. */
 async function offboardPage(visit: ConsoleVisit, user: string): Promise<View> {
   const { organization: org } = visit
   const here = address('people', { org, user, step: 'offboard' })
@@ -173,7 +173,7 @@ function membershipTable(
   return html`${shown}${isMember ? EMPTY : addMemberForm(visit, user)}`
 }
 
-/** Roles in the organization in view: given to the person or to a group, here, above or everywhere. */
+/** Roles in the organization in view: of the person or a group, granted here, above or everywhere. */
 async function roles(visit: ConsoleVisit, user: string): Promise<Html> {
   const { organization: org, deps } = visit
   const { store } = deps.management
@@ -260,7 +260,7 @@ function latestDecisions(visit: ConsoleVisit, user: string): Html {
   })
 }
 
-/** `all`, `session`: sessions; `do`: what else its forms can do. */
+/** Handles the forms: `all` and `session` end sessions; `do` names all else. */
 export async function actPerson(visit: ConsoleVisit): Promise<View> {
   const { organization: org, form, query } = visit
   const user = query('user')
@@ -294,7 +294,7 @@ async function carryOut(
   }
 }
 
-/** One that is over already, as after a second click, has ended as it was wished. */
+/** Ends a session; if it has ended already, as after a second click, nothing is left to do. */
 async function endSession(visit: ConsoleVisit, uid: string): Promise<void> {
   try {
     await visit.api('DELETE', `/v1/sessions/${encodeURIComponent(uid)}`)

@@ -1,4 +1,4 @@
-/** Relationships: found by object, relation and subject; written and deleted line by line, after a preview. */
+/** Relationships: found by object, relation and subject; written and deleted by lines of text, after a preview. */
 
 import { hash } from 'node:crypto'
 import { CHANGES_MAX } from '../../../engine/writes/relationships.ts'
@@ -49,7 +49,7 @@ ${field({ name: 'subject', label: 'Subject', value: filter.subject, hint: 'Such 
   }
 }
 
-/** The write that was made, and the way back, which is previewed too. */
+/** Shows that a write was made, with a link to the preview that undoes it. */
 async function written(visit: ConsoleVisit, revision: number): Promise<Html> {
   const { organization: org, person, deps } = visit
   const told = status(`Done. Every decision from now on sees it (revision ${revision}).`)
@@ -57,14 +57,14 @@ async function written(visit: ConsoleVisit, revision: number): Promise<Html> {
   const { store } = deps.management
   const inverse = await inverseOf(store, { log: org, revision, actor: `user:${person.id}` })
   const [op, ...others] = new Set(inverse?.map((one) => (one.kind === 'tuple' ? one.op : null)))
-  // One form writes or deletes.
+  // A form writes or deletes, not both: a mixed write cannot be undone by one form.
   if (inverse === null || op == null || others.length > 0) return told
   const tuples = inverse.flatMap((one) => (one.kind === 'tuple' ? [one.tuple] : []))
   const lines = tuples.map((tuple) => JSON.stringify(presentTuple(tuple))).join('\n')
   return html`${told}${previewButton(visit, { op, lines, text: 'Undo …' })}`
 }
 
-/** A form that writes nothing: it leads to the preview. */
+/** A form that leads to the preview and writes nothing. */
 const previewButton = (
   visit: ConsoleVisit,
   { op, lines, text }: { readonly op: Write['op']; readonly lines: string; readonly text: string },
@@ -97,7 +97,7 @@ async function listed(visit: ConsoleVisit, filter: { readonly [part: string]: st
   return html`${deleteAll(visit, { items, isFiltered: Object.keys(given).length > 0 && next === null })}${table(visit, { id: 'relationships', caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Do'], rows, next: next === null ? null : address('relationships', { org, ...filter, page: next }), empty })}`
 }
 
-/** All that were found, such as those of a group: previewed before they go. */
+/** A link to the preview that deletes all relationships that were found, for example those of a group. */
 function deleteAll(
   visit: ConsoleVisit,
   { items, isFiltered }: { readonly items: readonly Item[]; readonly isFiltered: boolean },
@@ -134,7 +134,7 @@ function rowOf(visit: ConsoleVisit, { object, relation, subject, expires_at, con
 
 const LINES_IN_ADDRESS_MAX = 1_000
 
-/** With all lines or none: a line that was cut would be another relationship. */
+/** This page with the lines in its URL, or with none if they are too many: a line that was cut would be another relationship. */
 const hereWith = ({ organization: org }: ConsoleVisit, { lines, op }: { lines: string; op: string }): string =>
   address('relationships', lines.length > LINES_IN_ADDRESS_MAX ? { org, op } : { org, lines, op })
 
@@ -186,7 +186,7 @@ export async function actRelationships(visit: ConsoleVisit): Promise<View> {
     return { title: 'Preview', body: html`${await preview(visit, { tuples, op, effects })}${again}` }
   const stale = mustSignInAgain(visit, address('relationships', { org }))
   if (stale !== null) return stale
-  // A form that is sent twice finds its work done.
+  // A form that was sent twice has already written its change.
   const isDone = effects.every(({ isNothing }) => isNothing)
   if (form('previewed') !== '' && form('previewed') !== digestOf(effects) && !isDone) {
     const overtaken = alert(
@@ -216,7 +216,7 @@ export async function actRelationships(visit: ConsoleVisit): Promise<View> {
   }
 }
 
-/** The API names a tuple by its index; the person knows its line. */
+/** The line of an issue: the API names a tuple by its index, but the person knows its line. */
 function lineOf(lines: readonly Line[], place: string): string {
   const index = Number(/^\/(?:write|delete)\/(\d+)/.exec(place)?.[1] ?? Number.NaN)
   const line = lines.filter(({ tuple }) => tuple !== null)[index]
@@ -239,7 +239,7 @@ async function readLines(visit: ConsoleVisit, text: string, op: 'write' | 'delet
   })
 }
 
-/** `doc:1#viewer@user:alice Friday` */
+/** Replaces a day at the end of a line by an instant, as in `doc:1#viewer@user:alice Friday`. */
 function withExactEnd(line: string, reading: Reading): string {
   const [, tuple, end] = /^\s*([^\s{"][^\s]*)\s+(\S+)\s*$/.exec(line) ?? []
   const ms = end === undefined ? null : instantIn(end, reading, 'end')
@@ -254,7 +254,7 @@ type Effect = {
 }
 type Write = { readonly tuples: readonly Tuple[]; readonly op: 'write' | 'delete' }
 
-/** The effects of the first lines: those that a preview shows. */
+/** The effects of the first lines, which the preview shows. */
 async function effectsOf({ deps, organization: org }: ConsoleVisit, { tuples, op }: Write): Promise<readonly Effect[]> {
   const effects: Effect[] = []
   for (const tuple of tuples.slice(0, PAGE_SIZE)) {
@@ -285,7 +285,7 @@ ${freshness(visit, hereWith(visit, { lines, op }))}
 ${link(address('relationships', { org }), 'Cancel')}</form>`
 }
 
-/** When it ends: the new one, or that which goes. */
+/** The end of the relationship: the new one, or that of the one to be deleted. */
 function endOf(op: Write['op'], { tuple, stored }: Pick<Effect, 'tuple' | 'stored'>): Html {
   const ms = op === 'delete' ? (stored?.expiresAtMs ?? null) : tuple.expiresAtMs
   return ms === null ? html`<span class="note">for ever</span>` : instant(ms)

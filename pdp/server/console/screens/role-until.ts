@@ -1,4 +1,4 @@
-/** A role with an end: a group of its own holds the role, and its membership ends. */
+/** Gives a role until a time: a group of its own gets the role, and the subject's membership in it ends then. */
 
 import { createRestrictions } from '../../../engine/writes/restrictions.ts'
 import { grantOf } from '../../../engine/writes/role-grants.ts'
@@ -21,7 +21,7 @@ import { changeName } from './changes.ts'
 
 type Plan = { readonly org: string; readonly given: RoleGrant; readonly grant: RoleGrant; readonly tuple: Tuple }
 
-/** Throws RequestProblem. */
+/** The change that the URL describes, and what it needs. Throws RequestProblem. */
 async function planOf(visit: ConsoleVisit): Promise<Plan> {
   const proposed = proposedIn(visit)
   const { log, change } = proposed
@@ -46,7 +46,7 @@ async function planOf(visit: ConsoleVisit): Promise<Plan> {
   return { org: log, given: change.grant, grant: grantOf({ app, role, subject: group }), tuple }
 }
 
-/** With the instant itself, so that what is confirmed is what was previewed. */
+/** This page's URL with the end as an instant, so that the person confirms exactly what was previewed. */
 const hereWith = ({ org, given: { app, role, subject }, tuple: { expiresAtMs } }: Plan): string =>
   address('change', { org, what: 'role', app, role, subject, until: new Date(expiresAtMs ?? 0).toISOString() })
 
@@ -87,7 +87,7 @@ ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', v
 <button type="submit">Give the role until then</button> ${link(backTo(visit, { log: org, change: { kind: 'role_grant', op: 'write', grant: given } }), 'Cancel')}</form>`
 }
 
-/** A change with an end, or any other. */
+/** Shows the preview of a change with an end (`until`), or of any other change. */
 export async function showEndingChange(visit: ConsoleVisit): Promise<View> {
   if (visit.query('until').trim() === '') return showChange(visit)
   return { title: 'Preview', body: await preview(visit, await planOf(visit)) }
@@ -100,7 +100,7 @@ export async function actEndingChange(visit: ConsoleVisit): Promise<View> {
   const stale = mustSignInAgain(visit, hereWith(plan))
   if (stale !== null) return stale
   const stored = await storedOf(visit, plan)
-  // A form that is sent twice finds its work done.
+  // A form that was sent twice has already written its change.
   if (textOf(stored) !== textOf({ isGranted: true, tuple })) {
     if (visit.form('stored') !== textOf(stored)) {
       const overtaken = alert('Nothing was written: it changed after the preview. This is what would happen now.')
@@ -109,7 +109,7 @@ export async function actEndingChange(visit: ConsoleVisit): Promise<View> {
     const base = `/v1/organizations/${encodeURIComponent(org)}`
     const { app, role, subject } = grant
     try {
-      // A group that nobody is in yet gives nobody anything, should the second write fail.
+      // The group gets the role first: if the second write fails, it has no members and gives nobody anything.
       if (!stored.isGranted)
         await visit.api('POST', `${base}/role-grants`, { role, subject, ...(app !== null && { app }) })
       await visit.api('POST', `${base}/relationships`, { write: [presentTuple(tuple)] })

@@ -1,4 +1,4 @@
-/** Routes: what each connected sidecar enforces as it reports it, which routes nobody asked, and what a request would ask. */
+/** Routes: what each connected sidecar reports that it enforces, routes without requests, and a trial of a request. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { ReportedRoute, ReportedSidecar, Tried } from '../../serve/grpc/route-reports.ts'
 import { RequestProblem } from '../../serve/http/status.ts'
@@ -12,7 +12,7 @@ const TEXT_MAX = 4_096
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
 const SHOWN = ['', 'unasked', 'untested', 'denied', 'shadow'] as const
 
-/** Sidecars belong to services and not to organizations, so that only those may look who may look everywhere. */
+/** Sidecars belong to services and not to organizations, so only a person with rights everywhere may see them. */
 export async function showRoutes(visit: ConsoleVisit): Promise<View> {
   if (!visit.mayEverywhere('decisions:read'))
     throw new RequestProblem(
@@ -83,7 +83,7 @@ ${field({ name: 'claims', label: 'Claims of the token', value: query('claims'), 
 <button type="submit">Try</button></form>`
 }
 
-/** By the code of the sidecar itself, which forwards nothing and asks no question. */
+/** The trial of a request by the sidecar's own code, which forwards nothing and asks no question. */
 async function tried({ query, organization: org }: ConsoleVisit, sidecar: ReportedSidecar): Promise<Html> {
   const [method, target, claims] = [query('method') || 'GET', query('target').trim(), query('claims').trim()]
   if (target === '') return EMPTY
@@ -112,7 +112,7 @@ function asks(org: string | null, { asks: questions, route, denial }: Tried, sub
   return html`<p>It asks the PDP:</p><ul class="details">${items}</ul>`
 }
 
-/** The subject that the claims name, for the questions' links. */
+/** The subject of the claims, for links to the questions. */
 function subjectIn(claims: string): string {
   const sub = /"sub"\s*:\s*"([^"\\]{1,256})"/.exec(claims)?.[1]
   return sub === undefined ? '' : `user:${sub}`

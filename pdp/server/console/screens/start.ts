@@ -25,7 +25,7 @@ ${visit.may('audit:read') && org !== null ? await latestChanges(visit, org) : EM
   }
 }
 
-/** Routes and changes. */
+/** How many routes and how many changes are shown. */
 const ROWS_SHOWN = 5
 
 const WORTH: { readonly [path: string]: string } = {

@@ -127,7 +127,7 @@ export async function actStreams(visit: ConsoleVisit): Promise<View> {
   const to = (done: string): View => ({ goTo: address('streams', { org, stream, done }) })
   if (action !== 'verify' && form('seen') !== '') {
     const now = await visit.api<Stream>('GET', pathOf(stream))
-    // A form that is sent twice finds its work done.
+    // A form that was sent twice has already done its work.
     const isDone =
       action === 'resume' ? now.status === 'enabled' : now.status === 'paused' && (now.reason ?? '') === reason
     if (isDone) return to(action)
@@ -140,7 +140,7 @@ export async function actStreams(visit: ConsoleVisit): Promise<View> {
 
 const pathOf = (id: string): string => `/v1/streams/${encodeURIComponent(id)}`
 
-/** A word and a sign, and colour only besides. */
+/** The state as a word and a sign; the colour only repeats it. */
 const state = ({ status: now, attempts }: Stream): Html => {
   if (now === 'enabled' && attempts > 0) return html`<span class="denied">✗ failing</span>`
   return now === 'enabled' ? html`<span class="allowed">✓ enabled</span>` : html`<span class="denied">✗ ${now}</span>`

@@ -1,4 +1,4 @@
-/** Screens for the subjects that may, and the resources on which: complete lists, page by page or whole as CSV, each row a question. */
+/** Two screens: subjects that may do something, and resources on which a subject may; as pages or CSV, each row with its question. */
 
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
@@ -23,11 +23,11 @@ import { table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 100
-/** In the overview of a resource. */
+/** How many relations the overview of a resource shows. */
 const RELATIONS_MAX = 50
 const HOLDERS_SHOWN = 5
 const EXPORT_PAGE_SIZE = 1_000
-/** Pages that one export reads at most. */
+/** How many pages one export reads at most. */
 const EXPORT_PAGES_MAX = 100
 
 type Page = {
@@ -41,13 +41,13 @@ type Page = {
 type List = {
   readonly kind: 'who' | 'what'
   readonly caption: Html
-  /** The question is complete. */
+  /** True if the question is complete. */
   readonly isAsked: boolean
-  /** As the API takes it. Throws RequestProblem with the place of what cannot be read. */
+  /** The question as the API takes it. Throws RequestProblem with the place of a value that cannot be read. */
   readonly body: () => object
-  /** The answer to a question that names a subject or a resource alone. */
+  /** The answer if the question names only a subject or only a resource. */
   readonly overview: () => Promise<Html>
-  /** The question of a row. */
+  /** The parameters of the question for a row. */
   readonly ask: (item: string) => { readonly [name: string]: string }
   readonly form: Html
 }
@@ -93,7 +93,7 @@ ${field({ name: 'relation', label: 'Relation or permission', value: relation, am
 const relationsOf = async ({ deps, organization }: ConsoleVisit, type: string): Promise<readonly string[]> =>
   organization === null || type === '' ? [] : deps.management.pdp.relations(organization, type)
 
-/** Some of those who hold each relation. */
+/** For each relation, some of its holders. */
 async function holdersOf(
   visit: ConsoleVisit,
   {
@@ -168,7 +168,7 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
   }
 }
 
-/** Names in the question that do not exist, most often by a slip of the pen. */
+/** A hint about a name in the question that does not exist, most often a typing error. */
 async function unknownIn(visit: ConsoleVisit, list: List): Promise<Html> {
   const subject = await unknownSubject(visit, list)
   return subject === EMPTY ? unknownRelation(visit) : subject
@@ -187,7 +187,7 @@ async function unknownSubject(visit: ConsoleVisit, { kind }: List): Promise<Html
   return alert(html`${nobody(subject)}${meant}`)
 }
 
-/** Nobody has a relation that no model declares. */
+/** A hint about a relation that no model declares: nobody has it. */
 async function unknownRelation({ deps, organization, query }: ConsoleVisit): Promise<Html> {
   const [relation, type] = [query('relation').trim(), typeOf(query('resource').trim()) || query('type').trim()]
   if (organization === null || type === 'organization' || type === 'app') return EMPTY
@@ -246,7 +246,7 @@ function nothing({ organization: org, query }: ConsoleVisit, kind: List['kind'])
   return html`<p>No relationship, group, rule, membership or role gives it. See the relationships of ${where}.</p>`
 }
 
-/** Whole, or it says that it is not: the last row tells the revision, and whether everything is there. */
+/** The list as a file. Its last row has the revision, and tells whether the list is complete. */
 async function exportOf(visit: ConsoleVisit, list: List): Promise<View> {
   const rows: string[][] = [['name']]
   let [token, complete, steady, revision]: [string | null, boolean, boolean, string] = ['', true, true, '']

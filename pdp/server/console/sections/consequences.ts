@@ -1,4 +1,4 @@
-/** A change before it is written: who would gain by it, and who would lose. */
+/** The effects of a change before it is written: who would gain access, and who would lose it. */
 
 import { answersAfter, type ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
 import { membershipOf } from '../../../engine/writes/memberships.ts'
@@ -11,13 +11,13 @@ import { address, alert, link, name } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
 import { table } from './table.ts'
 
-/** Tuples of a question that are supposed, resources that are looked at, and how long that may take together. */
+/** How many tuples are supposed, how many resources are compared, and the time for all of it. */
 const TUPLES_MAX = 100
 const RESOURCES_MAX = 200
 const TOGETHER_MS = 3_000
 const SUBJECTS_MAX = 1_000
 
-/** `log`: of the changes. */
+/** `log`: the log that the changes belong to. */
 export type Proposal = { readonly log: JournalId; readonly changes: readonly ProposedChange[] }
 type Effect = {
   readonly sign: '+ gains' | '− loses'
@@ -27,7 +27,7 @@ type Effect = {
 }
 type Consequences = { readonly effects: readonly Effect[]; readonly isWhole: boolean }
 
-/** People and clients. Those who may not ask about others read that it is not shown. */
+/** The effects on people and clients. A person who may not ask about others reads that they are not shown. */
 export async function consequencesOf(visit: ConsoleVisit, proposal: Proposal): Promise<Html> {
   if (visit.organization === null) return EMPTY
   if (!visit.may('decisions:read'))
@@ -70,17 +70,17 @@ async function compute(visit: ConsoleVisit, organization: string, proposal: Prop
   const parts = [byTuples, byMemberships, byRoles]
   return {
     effects: parts.flatMap(({ effects }) => effects),
-    // A role that is given above or everywhere counts in other organizations too, and by other grants there.
+    // A role that is granted above or everywhere also counts in other organizations, which are not compared.
     isWhole: proposal.log === organization && parts.every(({ isWhole }) => isWhole),
   }
 }
 
-/** A list that was cut says nothing of the names after its end. */
+/** A list that may have been cut: it tells nothing about names after its end. */
 type Cut = Pick<ListPage, 'items' | 'complete' | 'nextPageToken'>
 
 const isAll = ({ complete, nextPageToken }: Cut): boolean => complete && nextPageToken === null
 
-/** Names in one list alone, as far as both reach. */
+/** Names that are in only one of the lists, up to the earlier end of both. */
 function differing(was: Cut, will: Cut): readonly (readonly [Effect['sign'], string])[] {
   const ends = [was, will].flatMap(({ items, nextPageToken }) => (nextPageToken === null ? [] : [items.at(-1) ?? '']))
   const isWithin = (one: string): boolean => ends.every((end) => compareNames(one, end) <= 0)
@@ -114,7 +114,7 @@ async function ofTuples(visit: ConsoleVisit, { organization, proposal, isLate }:
   return { effects, isWhole }
 }
 
-/** The person's access in the organization with the membership as it is, and as it would be. */
+/** Each person's access in the organization, with the membership as it is and as it would be. */
 async function ofMemberships(
   visit: ConsoleVisit,
   { organization, proposal, isLate }: Computing,
@@ -128,7 +128,7 @@ async function ofMemberships(
     if (change.kind !== 'membership') continue
     const subject = `user:${change.user}`
     effects.push(...(await tierEffects(visit, log, change)))
-    // Types that no model declares are known by their relationships alone.
+    // Types that no model declares are found by their relationships only.
     const tuples = await store.tuples(organization, { subject }, { after: null, countMax: RESOURCES_MAX })
     const { resources, isWhole: isFound } = await touched(visit, organization, { tuples, isLate })
     isWhole &&= isFound && tuples.length < RESOURCES_MAX
@@ -150,7 +150,7 @@ async function ofMemberships(
   return { effects, isWhole }
 }
 
-/** The tier itself, as a relation on the organization. */
+/** Effects on the tier's own relation on the organization. */
 async function tierEffects(
   { deps }: ConsoleVisit,
   log: JournalId,
@@ -164,7 +164,7 @@ async function tierEffects(
   return was === will ? [] : [...effect('+ gains', will), ...effect('− loses', was)]
 }
 
-/** Permission keys of roles: of those whose membership changes or who are given a role, and of the members of groups. */
+/** Effects on permission keys of roles: for subjects whose membership changes or who are granted a role, and for members of groups. */
 async function ofRoles(
   visit: ConsoleVisit,
   { organization, proposal, isLate }: Computing,
@@ -205,12 +205,12 @@ async function holdersOf({ deps }: ConsoleVisit, organization: string, subject: 
 }
 
 type Touched = {
-  /** By object: the relations that its model gives it, and those by which tuples name it. */
+  /** Relations by object: those of its model, and those by which tuples name it. */
   readonly resources: ReadonlyMap<string, ReadonlySet<string>>
   readonly isWhole: boolean
 }
 
-/** The objects of the tuples, and those whose answers may lean on them: over sets that name them, and over relations to them. */
+/** Objects of the tuples, and objects that depend on these: by sets of subjects, or by relations to them. */
 async function touched(
   visit: ConsoleVisit,
   organization: string,

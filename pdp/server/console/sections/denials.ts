@@ -1,4 +1,4 @@
-/** Decisions, summed: the routes that were denied most, and a bar for each minute. */
+/** A summary of decisions: the routes with most denials, and a bar for each minute. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { address, link, name } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
@@ -13,7 +13,7 @@ const BAR_HEIGHT = 48
 type Minute = { allowed: number; denied: number }
 type Ranked = { readonly route: string; readonly reason: string; hour: number; day: number }
 
-/** `rowsMax`: of the ranking. */
+/** `rowsMax`: how many rows the ranking has. */
 export async function denials(visit: ConsoleVisit, rowsMax: number): Promise<Html> {
   const { organization: org, deps } = visit
   const isOfAll = deps.archive !== null
@@ -53,7 +53,7 @@ function rankedHere({ organization: org, deps }: ConsoleVisit): readonly Ranked[
   return [...ranks.values()].sort((one, other) => other.hour - one.hour || other.day - one.day)
 }
 
-/** The last hour, a bar for each minute. */
+/** The last hour, as a bar for each minute. */
 export async function perMinute({ deps, organization: org }: ConsoleVisit): Promise<Html> {
   const nowMs = deps.clock()
   const minutes = Array.from({ length: MINUTES_SHOWN }, (): Minute => ({ allowed: 0, denied: 0 }))

@@ -1,20 +1,20 @@
-/** Boxes and arrows as SVG that the server lays out: no script, and text that can be read, searched and tested. */
+/** Draws boxes and arrows as SVG on the server: no script is needed, and the text can be read, searched and tested. */
 import { graphlib, layout } from '@dagrejs/dagre'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { visible } from '../../../shared/base/invisible.ts'
 
-/** In pixels of the picture, as the stylesheet has its letters. */
+/** Widths in pixels, for the fonts of the stylesheet. */
 const LETTER_WIDTH = 8.6
 const SMALL_LETTER_WIDTH = 7.4
 const LINE_HEIGHT = 18
 const PADDING = 24
-/** A longer text ends with `…`; the whole of it stands in the title. */
+/** A longer text ends with `…`; the title has all of it. */
 const LETTERS_MAX = 34
 
 export type Box = {
   readonly id: string
   readonly text: string
-  /** Stands above the text, in small letters. */
+  /** A text above the name, in small letters. */
   readonly kind?: string
   readonly to?: string
 }
@@ -24,11 +24,11 @@ export type Arrow = {
   readonly title: string
   readonly on?: string
   readonly below?: readonly string[]
-  /** `holds` and `missing` have a colour; a missing one is dashed. */
+  /** `holds` and `missing` have a colour; a missing arrow is dashed. */
   readonly state?: 'holds' | 'missing'
 }
 type Drawing = {
-  /** Unique on the page. */
+  /** An id that is unique on the page. */
   readonly id: string
   readonly title: string
   readonly boxes: readonly Box[]
@@ -38,7 +38,7 @@ type Drawing = {
 }
 type At = { readonly x?: number; readonly y?: number; readonly width?: number; readonly height?: number }
 
-/** Boxes have different ids, and each arrow leads from one of them to another one. */
+/** Draws a graph. Ids of boxes differ, and no arrow leads from a box to itself. */
 export function drawing({ id, title, boxes, arrows, direction }: Drawing): Html {
   const graph = new graphlib.Graph({ multigraph: true })
   const isLabelled = arrows.some(({ on, below }) => on !== undefined || below !== undefined)

@@ -1,4 +1,4 @@
-/** Choices of roles for forms. */
+/** Choices of roles, and forms that use them. */
 
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
@@ -6,7 +6,7 @@ import { field, hidden } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
 import { daysOf } from './times.ts'
 
-/** Roles of apps, for those who may read the manifests. */
+/** Roles of apps; none for people who may not read manifests. */
 export async function knownRoles(visit: ConsoleVisit): Promise<readonly (readonly [string, string])[]> {
   if (!visit.mayEverywhere('manifest:read')) return []
   type App = { readonly app: string; readonly roles: { readonly [key: string]: { readonly name: string } } }

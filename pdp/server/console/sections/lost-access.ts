@@ -1,4 +1,4 @@
-/** Removals in the log as people: who lost something, and whether they have it by something else now. */
+/** Removals in the log, as people: who lost something, and whether they have it by other means now. */
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { address, instant, link, name, verdict } from '../parts.ts'
@@ -6,7 +6,7 @@ import { readSubject } from '../question.ts'
 import type { ConsoleVisit } from '../visit.ts'
 import { table } from './table.ts'
 
-/** Members of a removed set, and rows in all. */
+/** How many members of a removed set are shown, and how many rows in all. */
 const MEMBERS_MAX = 100
 const ROWS_MAX = 200
 
@@ -14,13 +14,13 @@ type Loss = {
   readonly entry: JournalEntry
   readonly subject: string
   readonly what: Html
-  /** The question whose answer now counts; null: it has none. */
+  /** The question whose present answer is shown; null: there is none. */
   readonly asked: { readonly relation: string; readonly resource: string } | null
 }
 
 /**
- * `entries`: what the page found. Members of groups are those of the moment before. Whoever may not ask about others sees neither
- * members nor what is held now.
+ * `entries`: the changes that the page found. Members of groups are those just before the change. A person who may not ask about
+ * others sees neither members nor present answers.
  */
 export async function lostAccess(visit: ConsoleVisit, entries: readonly JournalEntry[]): Promise<Html> {
   const losses: Loss[] = []
@@ -76,7 +76,7 @@ async function lossesBy(visit: ConsoleVisit, entry: JournalEntry): Promise<reado
   return all.map((one) => ({ entry, subject: one, what, asked: { relation, resource } }))
 }
 
-/** A subject itself, or the people of a set; in the log of another place its groups are not known. */
+/** The subject itself, or the people of a set. In another organization's log a set stays a set, because its members are unknown. */
 async function peopleIn(
   { deps, organization, may }: ConsoleVisit,
   { subject, log, atMs }: { readonly subject: string; readonly log: string; readonly atMs: number },

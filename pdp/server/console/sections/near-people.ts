@@ -1,19 +1,19 @@
-/** Subjects that do not exist, and the one that was most likely meant. */
+/** Messages about subjects that do not exist, and links to the one that was probably meant. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
 import { nearestName } from '../../../shared/domain/nearest.ts'
 import { link, name } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
 
-/** Ids that a mistyped one is compared with, from the first of all and from those that begin like it. */
+/** How many ids are compared with a mistyped one: the first of all, and those with the same beginning. */
 const CANDIDATES_MAX = 1_000
 type Members = { readonly items: readonly { readonly user: string }[] }
 
-/** The answer to a question about somebody who does not exist, which is most often a slip of the pen. */
+/** The message about somebody who does not exist, most often because of a typing error. */
 export const nobody = ({ type, id }: AskedSubject): Html =>
   html`There is no ${type === 'user' ? 'user' : 'client'} ${name(id)}, and who does not exist may do nothing, whatever relationships say.`
 
-/** A question about the person whose id is near, if there is one that the asking person may see. */
+/** A link to the question about a person with a similar id, if the asking person may see one. */
 export async function didYouMeanPerson(
   visit: ConsoleVisit,
   { type, id }: AskedSubject,

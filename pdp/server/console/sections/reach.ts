@@ -1,4 +1,4 @@
-/** Everything that one subject can reach, by type and relation: how many resources, some of them, and by what. */
+/** Everything that a subject can reach, by type and relation: how many resources, some of them, and through what. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { AskedSubject, PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
 import { isObject, parseTuple } from '../../../shared/domain/names.ts'
@@ -9,10 +9,10 @@ import type { ConsoleVisit } from '../visit.ts'
 import { typesFor } from './suggestions.ts'
 import { table } from './table.ts'
 
-/** Resources of one relation that are counted; more is "at least". */
+/** How many resources of one relation are counted; if there are more, the page says "at least". */
 const COUNTED_MAX = 100
 const SHOWN_MAX = 3
-/** Lists that are read, and how long they may take together. */
+/** How many lists are read, and the time for all of them. */
 const LISTS_MAX = 200
 const TOGETHER_MS = 8_000
 
@@ -23,7 +23,7 @@ type Row = {
   readonly isAll: boolean
 }
 
-/** `supposed`: what counts besides; absent: nothing. Throws RequestProblem and PdpError. */
+/** `supposed`: a supposition of the question; absent: none. Throws RequestProblem and PdpError. */
 export async function reachOf(visit: ConsoleVisit, subject: AskedSubject, supposed?: Supposed): Promise<Html> {
   await visit.requireScope('decisions:read')
   const question = { ...(supposed && readSupposed(supposed)), subject }
@@ -74,10 +74,10 @@ async function readRows(visit: ConsoleVisit, question: Asked) {
   return { rows, left: left.slice(0, LISTS_MAX) }
 }
 
-/** Checks that one question may have. */
+/** How many checks one question may have. */
 const CHECKS_MAX = 256
 
-/** By what the first resources of each row are reached: directly, by a group, an object above, a membership or a role. */
+/** How the first resources of each row are reached: directly, or through a group, an object above, a membership or a role. */
 async function waysTo(visit: ConsoleVisit, question: Asked, rows: readonly Row[]): Promise<Map<string, Html>> {
   const { organization, deps } = visit
   const asked = rows

@@ -1,17 +1,17 @@
-/** Sidecars of one resource that enforce different route files: what differs, side by side, the newer one first. */
+/** Sidecars of one resource with different route files: the differences side by side, the newest file first. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { ReportedRoute, ReportedSidecar } from '../../serve/grpc/route-reports.ts'
 import { alert, instant, joined, name } from '../parts.ts'
 import { type Place, table } from './table.ts'
 
-/** Older files of one resource that are compared. */
+/** How many older files of one resource are compared. */
 const OLDER_MAX = 3
-/** Sidecars of a file that are named. */
+/** How many sidecars of a file are named. */
 const NAMED_MAX = 5
 
 type File = { readonly hash: string; readonly sidecars: readonly ReportedSidecar[]; readonly sinceMs: number }
 
-/** Nothing where all agree. */
+/** The differences; empty if all sidecars have the same file. */
 export function routeDifferences(visit: Place, all: readonly ReportedSidecar[]): Html {
   const shown = [...Map.groupBy(all, ({ resource }) => resource)].map(([resource, of], i) => {
     const files = filesOf(of)
@@ -25,7 +25,7 @@ export function routeDifferences(visit: Place, all: readonly ReportedSidecar[]):
   return html`${shown}`
 }
 
-/** The one that this PDP heard of last comes first. */
+/** The route files, the one that this PDP heard of last first. */
 function filesOf(sidecars: readonly ReportedSidecar[]): readonly File[] {
   const files = [...Map.groupBy(sidecars, ({ fileHash }) => fileHash)].map(([hash, of]): File => {
     return { hash, sidecars: of, sinceMs: Math.min(...of.map(({ loadedMs }) => loadedMs)) }

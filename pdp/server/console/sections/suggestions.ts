@@ -1,13 +1,13 @@
-/** Names that begin like what somebody types, for the fields that ask for one. */
+/** Suggestions for fields that ask for a name: names that begin with the typed text, and people who are found by it. */
 import { nameBefore } from '../../../shared/domain/names.ts'
 import type { ConsoleVisit } from '../visit.ts'
 
 export const SUGGESTED_MAX = 20
 const SUBJECT_TYPES = ['user', 'service', 'group']
-/** A text that is longer begins no name. */
+/** The longest text for which suggestions are made. */
 const TEXT_MAX = 512
 
-/** `subject` and `resource`: `type:id`; `person`: an id. Nothing that the person may not read. */
+/** Suggestions that the person may read: `type:id` for `subject` and `resource`, an id for `person`. */
 export async function suggestionsFor(visit: ConsoleVisit, kind: string, typed: string): Promise<readonly string[]> {
   const text = typed.trim()
   if (text.length > TEXT_MAX || visit.organization === null) return []
@@ -30,7 +30,7 @@ export async function typesFor(
   return [...new Set(kind === 'subject' ? [...SUBJECT_TYPES, ...types] : [...types, 'app', 'organization'])]
 }
 
-/** Objects and subjects of stored relationships, whose names begin so. */
+/** Objects and subjects of stored relationships whose names begin with the text. */
 export async function named(visit: ConsoleVisit, text: string): Promise<readonly string[]> {
   const { organization: org, deps } = visit
   if (org === null || !visit.may('relationships:read')) return []
@@ -49,7 +49,7 @@ export async function named(visit: ConsoleVisit, text: string): Promise<readonly
 
 type Person = { readonly id?: string; readonly user?: string }
 
-/** Everybody for those who may see the whole directory; else members of the organization, by the beginning of their ids. */
+/** Ids of people that contain the text, or whose name or address does. Without rights everywhere: ids of the organization's members. */
 export async function people(visit: ConsoleVisit, text: string): Promise<readonly string[]> {
   const { organization: org } = visit
   if (!visit.may('directory:read')) return []

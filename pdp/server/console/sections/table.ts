@@ -1,23 +1,23 @@
-/** The one table of the console: counted, sorted and turned page by page without scripts, and each of them a CSV file. */
+/** The table that all screens use: counted, sorted and paged without scripts, with a CSV file for each. */
 import { EMPTY, type Html, html, unescapeHtml } from '../../../shared/base/html.ts'
 
-/** Rows of one page where all of them are at hand. */
+/** How many rows a page has, if all rows are at hand. */
 const PAGE_SIZE = 100
-/** Columns of links and buttons: nothing to sort by, and nothing for a file. */
+/** Columns of links and buttons: they are neither sorted nor part of the CSV file. */
 const ACTIONS: ReadonlySet<string> = new Set(['Ask', 'Do', 'Try', 'Where'])
 
 export type Column = string | { readonly title: string; readonly number: true }
 type Row = readonly (Html | string)[]
 /** The part of a visit that a table needs. */
 export type Place = {
-  /** With its parameters; null where a form is answered. */
+  /** The page's URL with its parameters; null for the answer to a form. */
   readonly url: string | null
   query(name: string): string
-  /** The tables of the page, by their ids. */
+  /** The tables of the page by id, for CSV files. */
   readonly tables: Map<string, Shown>
 }
 
-/** `id`: of the table on its page, for addresses. `caption` says what the rows are; `empty` says what to do when there are none. */
+/** `id`: identifies the table in the page's URLs. `caption` says what the rows are; `empty` says what to do when there are none. */
 export function table(
   visit: Place,
   options: {
@@ -26,13 +26,13 @@ export function table(
     readonly columns: readonly Column[]
     readonly rows: readonly Row[]
     readonly empty: Html
-    /** The address of the next page, where the rows come page by page. */
+    /** The URL of the next page, if the rows come page by page. */
     readonly next?: string | null
-    /** The text of the link to it. */
+    /** The text of the link to the next page. */
     readonly nextText?: string
-    /** A file of more than the page. */
+    /** The URL of a file with more rows than this page. */
     readonly file?: string
-    /** Names in it are shown whole: somebody is about to act on them. */
+    /** Names are never shortened, because the person is about to act on them. */
     readonly isWhole?: true
   },
 ): Html {
@@ -57,14 +57,14 @@ export function table(
     file === null ? EMPTY : html` <a class="file" href="${file}" aria-label="CSV of: ${plain(caption)}">CSV</a>`
   const count = html`<span class="count">${String(rows.length)}${next === null ? EMPTY : '+'}</span>`
   const foot = footOf(visit, { id, page, pages, onward, isFirst: !isPart, isLast: next === null })
-  // Focusable, because it scrolls where it is too wide.
+  // The region can be focused, because it scrolls if it is too wide.
   return html`<div class="scroll" role="region" tabindex="0" aria-label="${plain(caption)}"><table${options.isWhole === true ? html` class="whole"` : EMPTY}>
 <caption><span>${caption} ${count}</span>${csv}</caption><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>${foot}`
 }
 
 export type Shown = { readonly titles: readonly string[]; readonly rows: readonly Row[]; readonly isPart: boolean }
 
-/** The rows as a file has them, after their heads. */
+/** The rows of the CSV file, after the titles of the columns. */
 export function linesOf({ titles, rows, isPart }: Shown): readonly (readonly string[])[] {
   const kept = titles.flatMap((title, i) => (ACTIONS.has(title) ? [] : [i]))
   const lines = [titles, ...rows.map((cells) => cells.map(plain))].map((cells) => kept.map((i) => cells[i] ?? ''))
@@ -88,7 +88,7 @@ function sortedBy(rows: readonly Row[], { column, isDown }: Sort): readonly Row[
   return rows.toSorted((one, other) => (isDown ? -1 : 1) * order.compare(texts.get(one) ?? '', texts.get(other) ?? ''))
 }
 
-/** The page of the table: `ID.N` in `at`. */
+/** The number of the table's page, from the parameter `at` in the form `ID.N`. */
 function numberAt({ query }: Place, id: string): number {
   const [, of, number = ''] = /^([a-z0-9-]{1,40})\.(\d{1,6})$/.exec(query('at')) ?? []
   return of === id ? Math.max(1, Number(number)) : 1
@@ -97,7 +97,7 @@ function numberAt({ query }: Place, id: string): number {
 const withPage = (to: string, id: string, number: number): string =>
   `${to}${to.includes('?') ? '&' : '?'}at=${id}.${number}`
 
-/** This page with other parameters; null for the answer to a form, which has no address. */
+/** This page's URL with other parameters; null for the answer to a form, which has no URL. */
 function addressWith({ url }: Place, parameters: { readonly [name: string]: string }): string | null {
   if (url === null) return null
   const [path = '', query] = url.split('?', 2)
@@ -153,7 +153,7 @@ const isNumber = (column: Column | undefined): boolean => column !== undefined &
 
 function cellOf(column: Column | undefined, cell: Html | string): Html {
   const title = typeof column === 'string' ? column : (column?.title ?? '')
-  // Where the table is too narrow for columns, each cell says what it is.
+  // If the screen is too narrow for columns, each cell shows its title.
   const labelled = title === '' ? EMPTY : html` data-title="${title}"`
   return isNumber(column) ? html`<td class="number"${labelled}>${cell}</td>` : html`<td${labelled}>${cell}</td>`
 }

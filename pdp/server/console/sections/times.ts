@@ -1,4 +1,4 @@
-/** Instants as people write them: `Friday`, `tomorrow`, `2026-12-04`, `+3d`, or exact. Days are those of the reader's zone. */
+/** Reads times as people write them: `Friday`, `tomorrow`, `2026-12-04`, `+3d`, or an exact instant. Days are those of their zone. */
 import { type Html, html } from '../../../shared/base/html.ts'
 
 const DAY_MS = 86_400_000
@@ -7,13 +7,13 @@ const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'frida
 const DAYS: { readonly [name: string]: number } = { yesterday: -1, today: 0, tomorrow: 1 }
 export const TIME_FORMS = 'Friday, tomorrow, 2026-12-04, +3d or 2026-12-04T12:00Z'
 
-/** For a hint. A script puts the browser's zone in its place, which the next page has from it. */
+/** A hint that names the zone. A script replaces it by the browser's zone and sets the cookie from which the next page has it. */
 export const daysOf = (zone: string): Html => html`Days are those of <span data-zone>${zone}</span>.`
 
-/** Where and when somebody writes a time. */
+/** The present time and the zone for a text that somebody wrote. */
 export type Reading = { readonly nowMs: number; readonly zone: string }
 
-/** The zone of that name, or UTC. */
+/** The time zone of that name; UTC if there is none. */
 export function zoneIn(text: string): string {
   try {
     return /^[A-Za-z][\w+/-]{0,63}$/.test(text)
@@ -25,8 +25,8 @@ export function zoneIn(text: string): string {
 }
 
 /**
- * Milliseconds since the epoch; null for a text that names no time. `edge`: a day means its first instant, or the one after its
- * last. A weekday is the next one, today included; before now with `edge` 'begin', the latest one.
+ * Milliseconds since the epoch; null for a text that names no time. `edge`: 'begin' gives the first instant of a day, 'end' the
+ * first one after it. A weekday is the latest one with 'begin', else the next one, today included.
  */
 export function instantIn(text: string, { nowMs, zone }: Reading, edge: 'begin' | 'end'): number | null {
   const word = text.trim().toLowerCase()
@@ -43,13 +43,13 @@ export function instantIn(text: string, { nowMs, zone }: Reading, edge: 'begin' 
   return Number.isNaN(ms) ? null : isLocal ? instantAt(ms, zone) : ms
 }
 
-/** The beginning of a day on the wall clock. */
+/** The beginning of a day, by the clock of the reader's zone. */
 function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | null {
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS
   if (Object.hasOwn(DAYS, word)) return today + (DAYS[word] ?? 0) * DAY_MS
   if (/^[1-9]\d{3}-\d\d-\d\d$/.test(word)) {
     const ms = Date.parse(`${word}T00:00:00Z`)
-    // Not 31 February, which JavaScript takes for a day of March.
+    // JavaScript reads 31 February as a day of March, so the date is compared.
     return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== word ? null : ms
   }
   const weekday = word.length < 3 ? -1 : WEEKDAYS.findIndex((one) => one === word || one.slice(0, 3) === word)
@@ -71,7 +71,7 @@ function wallClock(ms: number, zone: string): number {
   return seconds + (((ms % 1000) + 1000) % 1000)
 }
 
-/** The first instant at which clocks of the zone show this, or as long after the leap as it is past its beginning. */
+/** The first instant at which clocks of the zone show this time; if they skip it, the instant as long after the change of clocks. */
 function instantAt(wallMs: number, zone: string): number {
   const shiftAround = (around: number): number => wallClock(around, zone) - around
   const [first, last] = [wallMs - DAY_MS, wallMs + DAY_MS]

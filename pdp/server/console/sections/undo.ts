@@ -1,4 +1,4 @@
-/** The inverse of a write, from the log of changes: what each thing that it wrote was before. */
+/** The inverse of a write, from the log of changes: for each thing that it changed, the state before. */
 
 import type { ProposedChange } from '../../../engine/decision-point/supposed-changes.ts'
 import type { JournalEntry, Store } from '../../../engine/store/contract.ts'
@@ -6,7 +6,7 @@ import type { JournalId } from '../../../shared/domain/journal.ts'
 import { formatTuple } from '../../../shared/domain/names.ts'
 import { readBackwards } from '../journal-backwards.ts'
 
-/** Changes of one write that can be undone, and entries before it that are searched. */
+/** How many changes of one write can be undone, and how many entries before it are searched. */
 const CHANGES_MAX = 50
 const SEARCHED_MAX = 2_000
 
@@ -14,7 +14,7 @@ type OwnEntry = JournalEntry & { readonly change: ProposedChange }
 const UNDOABLE: ReadonlySet<string> = new Set(['tuple', 'membership', 'role_grant'])
 const isUndoable = (entry: JournalEntry): entry is OwnEntry => UNDOABLE.has(entry.change.kind)
 
-/** Null where the log does not say all of it, or the write was not `actor`'s. */
+/** The changes that undo the write; null if the log does not tell all of them, or if another actor wrote it. */
 export async function inverseOf(
   store: Pick<Store, 'entries'>,
   { log, revision, actor }: { readonly log: JournalId; readonly revision: number; readonly actor: string },
@@ -27,7 +27,7 @@ export async function inverseOf(
   return before === null ? null : written.map((entry) => back(entry.change, before.get(keyOf(entry)) ?? null))
 }
 
-/** `before`: the latest change of the same thing; null: there was none. */
+/** `before`: the latest earlier change of the same thing; null: there was none. */
 function back(change: ProposedChange, before: ProposedChange | null): ProposedChange {
   if (change.kind === 'membership')
     return before?.kind === 'membership' ? before : { kind: 'membership', user: change.user, membership: null }
@@ -39,7 +39,7 @@ const keyOf = ({ change }: OwnEntry): string => {
   return change.kind === 'membership' ? `member ${change.user}` : `grant ${change.grant.id}`
 }
 
-/** The latest change of each key; one without was not there. Null where the search ended too soon. */
+/** The latest change of each key; a key without one did not exist. Null if the search ended too early. */
 async function stateBefore(
   store: Pick<Store, 'entries'>,
   of: { readonly log: JournalId; readonly revision: number; readonly keys: ReadonlySet<string> },
@@ -57,11 +57,11 @@ async function stateBefore(
     if (left.size === 0) return state
     if (searched >= SEARCHED_MAX) return null
   }
-  // A log that has lost its beginning does not say that there was none.
+  // If the log's beginning was deleted, it is unknown whether there was an earlier change.
   return first > 1 ? null : state
 }
 
-/** The revision of a request's write; null: it changed nothing. */
+/** The revision that a request wrote; null: it changed nothing. */
 export async function revisionOf(
   store: Pick<Store, 'entries' | 'vector'>,
   { log, requestId }: { readonly log: JournalId; readonly requestId: string },
@@ -77,5 +77,5 @@ export async function revisionOf(
   return null
 }
 
-/** Entries since a write that was a moment ago. */
+/** How many entries are read after a write that was made a moment ago. */
 const WRITES_SINCE_MAX = 1_000

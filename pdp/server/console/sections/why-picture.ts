@@ -1,24 +1,24 @@
-/** The reason of an answer as a picture: from the resource over folders and groups to the person, and what is missing on the way. */
+/** A picture of an answer's reason: from the resource through folders and groups to the person, and what is missing on the way. */
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
 import { parseTuple } from '../../../shared/domain/names.ts'
 import { type Arrow, type Box, drawing } from './drawing.ts'
 
-/** Missing relationships that are drawn; the table has all. */
+/** How many missing relationships are drawn; the table has all. */
 const MISSING_MAX = 4
 
 export type WhyOptions = {
   readonly subject: string
   readonly result: PermissionResult
-  /** The change that made a step so, by its text. */
+  /** The change behind each step, by the step's text. */
   readonly changes: ReadonlyMap<string, JournalEntry>
-  /** Grants of roles by their ids, where the reader may see them. */
+  /** Grants of roles by id, if the reader may see them. */
   readonly grants: ReadonlyMap<string, GrantShown>
 }
 export type GrantShown = { readonly role: string; readonly app: string | null; readonly subject: string }
 
-/** Wide screens see it from left to right, phones from top to bottom. Nothing where no relationship leads anywhere. */
+/** Wide screens show the picture from left to right, phones from top to bottom. Empty if no relationship leads anywhere. */
 export function whyPicture(options: WhyOptions): Html {
   const { result, subject } = options
   const arrows = arrowsOf(options)
@@ -41,7 +41,7 @@ function arrowsOf({ result, subject, changes, grants }: WhyOptions): readonly Ar
         .slice(0, MISSING_MAX)
         .map((text) => ({ ...tupleArrow(text), below: ['missing'], state: 'missing' as const }))
   const known = new Map<string, Arrow>()
-  // A step that leads only to something that is not drawn is not drawn either.
+  // A step is left out if it leads only to things that are not drawn.
   const drawn = result.allowed ? holds : leadingTo(holds, new Set(wanted.map(({ from }) => from)))
   for (const arrow of [...drawn, ...wanted])
     if (arrow.from !== arrow.to) known.set(JSON.stringify([arrow.from, arrow.to, arrow.on]), arrow)
@@ -50,7 +50,7 @@ function arrowsOf({ result, subject, changes, grants }: WhyOptions): readonly Ar
 
 function leadingTo(arrows: readonly Arrow[], ends: ReadonlySet<string>): readonly Arrow[] {
   const reached = new Set(ends)
-  // Each step of a way stands after the one before it.
+  // Each step comes after the one before it, so one pass from the end is enough.
   for (const { from, to } of arrows.toReversed()) if (reached.has(to)) reached.add(from)
   return arrows.filter(({ to }) => reached.has(to))
 }
@@ -64,7 +64,7 @@ function stepsToArrows(steps: readonly ReasonStep[], { resource, subject, change
       const colon = step.rule.indexOf(': ')
       const at = step.rule.slice(0, colon)
       const rule = step.rule.slice(colon + 2)
-      // The other rules are read off the relation of the next relationship.
+      // Only rules with "from" are kept: the relation of the next relationship shows the other rules.
       if (rule.includes(' from ')) rules.set(at.slice(0, at.lastIndexOf('#')), rule)
       return []
     }

@@ -104,7 +104,7 @@ function createWaitingQuestions({
 }) {
   /** Organizations take turns, and so do the clients of each. */
   const queue = new FairQueue<Waiting>()
-  /** In the order of arrival: the oldest is shed first. */
+  /** Questions in the order of arrival: the oldest is refused first. */
   const waiting = new Set<Waiting>()
   let busySinceMs = 0
   let timer: NodeJS.Timeout | null = null

@@ -29,7 +29,7 @@ export type ServiceAccountSettings = {
 /** Returns the account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that is not listed. */
 export type VerifyServiceAccount = (token: string) => Promise<string>
 
-/** `namespace/name`, or `namespace/*`. */
+/** True for `namespace/name` and `namespace/*`. */
 export const isCaller = (text: string): boolean => CALLER.test(text)
 
 export function createServiceAccounts(

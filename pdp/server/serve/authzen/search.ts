@@ -56,7 +56,7 @@ export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unkno
   )
 }
 
-/** On which resources of a type the subject may do the action. Throws RequestProblem and PdpError. */
+/** The resources of a type on which the subject may do the action. Throws RequestProblem and PdpError. */
 export async function searchResources(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
   const request = readRequest(body)

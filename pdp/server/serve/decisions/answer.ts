@@ -56,7 +56,7 @@ export type Answer = {
   readonly permissions: readonly PermissionResult[]
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
   readonly decisionId: string
-  /** Null if nothing was read. */
+  /** The position of the content that was read; null if nothing was. */
   readonly revision: string | null
   readonly validUntilMs: number | null
   readonly acr: string | null

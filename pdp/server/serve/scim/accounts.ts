@@ -12,10 +12,7 @@ const NAME_CHARACTERS_MAX = 256
 
 type Changed = { readonly user: User; readonly readdressed: boolean }
 
-/**
- * The changed account; null: no change. Throws RequestProblem for a new address of a person who does not belong to this directory
- * alone.
- */
+/** The changed account; null: no change. Throws RequestProblem for a new address if others than this directory need the account. */
 export async function changedAccount(
   call: ScimCall,
   { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
