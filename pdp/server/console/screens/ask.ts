@@ -288,6 +288,7 @@ function missingTable(visit: ConsoleVisit, asked: FormQuestion, { reason }: Perm
   ])
   const edges = table(visit, {
     id: 'missing',
+    isWhole: true,
     caption: 'What is missing: any one of these would allow it',
     columns: ['Relationship', 'Try', 'Do'],
     rows,

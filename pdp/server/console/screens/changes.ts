@@ -198,7 +198,7 @@ function askLink(change: Change, { org, atMs }: { org: string | null; atMs: numb
   if (change.kind !== 'tuple') return EMPTY
   const { object: resource, relation, subject } = change.tuple
   const before = new Date(atMs - 1).toISOString()
-  return html`<span class="row-actions">${link(address('ask', { org, subject, relation, resource, as_of: before }), 'before')}${link(address('ask', { org, subject, relation, resource }), 'now')}</span>`
+  return html`<span class="pair">${link(address('ask', { org, subject, relation, resource, as_of: before }), 'before')} · ${link(address('ask', { org, subject, relation, resource }), 'now')}</span>`
 }
 
 /** The change as HTML: a relationship is shown like an id, other changes as a sentence. */
