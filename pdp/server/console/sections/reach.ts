@@ -34,7 +34,7 @@ export async function reachOf(visit: ConsoleVisit, subject: AskedSubject, suppos
   const who = subjectName(subject)
   const shown = rows.map(({ type, relation, items, isAll }) => [
     name(type),
-    name(relation),
+    html`<span class="key">${name(relation)}</span>`,
     link(address('what', { org, subject: who, relation, type, ...more }), `${isAll ? '' : 'at least '}${items.length}`),
     html`${joined(items.slice(0, SHOWN_MAX).map((item) => link(address('ask', { org, subject: who, relation, resource: item, ...more }), name(item))))}${items.length > SHOWN_MAX || !isAll ? ' …' : EMPTY}`,
     via.get(keyOf(type, relation)) ?? EMPTY,
