@@ -48,7 +48,7 @@ const NAMES = ['ok', 'wait', 'open', 'BAD']
 const TOOLS = `const tools = ${JSON.stringify(NAMES)}.map((name) => ({ name, description: name, inputSchema: { type: 'object', properties: { id: { type: 'string' } } } }))
 const run = async (params, notify) => {
   console.log('ran ' + params.name + ' ' + (params.arguments?.id ?? ''))
-  for (let at = 0; params.name === 'wait' && at < 600; at += 1) {
+  for (let at = 0; params.name === 'wait' && at < 3_600; at += 1) {
     await notify({ method: 'notifications/message', params: { level: 'info', data: 'tick ' + at } })
     await new Promise((done) => setTimeout(done, 500))
   }
