@@ -6,7 +6,7 @@ import { scopeList } from '../html/consent-page.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
 
-/** Why the code is asked for again. */
+/** The reason to ask for the code again. */
 export type CodeProblem = 'wrong' | 'expired' | 'used' | 'stopped' | 'tooMany' | 'failed'
 
 export function deviceCodePage(

@@ -1,4 +1,4 @@
-/** Which clients act for a person: the delegations that people and administrators wrote, in the tuples of an organization. */
+/** Clients that act for a person: the delegations that people and administrators wrote, in the tuples of an organization. */
 
 import type { Store } from '../../../engine/store/contract.ts'
 import type { Sql } from '../../../engine/store/directory.ts'

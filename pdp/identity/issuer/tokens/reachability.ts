@@ -1,4 +1,4 @@
-/** Which trusted issuers did not answer this process, so that their tokens could not be verified. */
+/** Trusted issuers that did not answer this process, so that their tokens could not be verified. */
 import { TokenError } from '../../../shared/token/errors.ts'
 
 export type Unreachable = {

@@ -1,4 +1,4 @@
-/** Parts that these pages share. */
+/** Parts that the account's pages share. */
 import type { ServerResponse } from 'node:http'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { errorPage } from '../../html/error-page.ts'

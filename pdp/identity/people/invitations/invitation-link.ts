@@ -22,7 +22,7 @@ import { acceptPage, newPersonPage, otherPersonPage } from './invitation-pages.t
 import type { Invitations } from './invitations.ts'
 
 export type NewPerson = { readonly name: string | null; readonly passwordHash: string }
-/** Why nothing was changed. */
+/** The reason why nothing was changed. */
 export type NotJoined = Exclude<keyof Words['joining']['failed'], 'title'>
 /** Grants everything that the invitation gives, or nothing. `person`: null for a person who has an account already. */
 export type AcceptInvitation = (

@@ -167,7 +167,7 @@ function addMetadata(app: FastifyInstance, deps: MetadataDeps): void {
       schema: { hide: true },
       handler: async (_request, reply) => {
         reply.header('cache-control', `public, max-age=${PUBLIC_CACHE_SECONDS}`)
-        // Caches keep this answer. The key that signs it stays published for as long.
+        // Caches keep this answer; the key that signs it stays published for longer.
         return { ...document, signed_metadata: await deps.signStatement({ iss: issuer, ...document }) }
       },
     })

@@ -37,7 +37,7 @@ type SearchIn = {
 const CHECKS_PER_QUESTION = 256
 const NOTHING: SearchResponse = { page: { next_token: '', count: 0 }, results: [] }
 
-/** Which subjects of a type may do the action on the resource. Only a service may ask. Throws RequestProblem, PdpError. */
+/** The subjects of a type that may do the action on the resource. Only a service may ask. Throws RequestProblem and PdpError. */
 export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
   const request = readRequest(body)
@@ -98,7 +98,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
   })
 }
 
-/** Which relations, or permission keys, the subject has on the resource. Throws RequestProblem and PdpError. */
+/** The relations, or permission keys, that the subject has on the resource. Throws RequestProblem and PdpError. */
 export async function searchActions(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
   const request = readRequest(body)

@@ -6,7 +6,7 @@ import { sendConstant } from './conditions.ts'
 import { withNamedSchemas } from './named-schemas.ts'
 import { OAUTH_PATHS } from './oauth-description.ts'
 
-/** The parts of the description beside the calls. */
+/** The description without the calls, which are added from their routes. */
 export function descriptionBase(issuer: string) {
   const scopes = Object.fromEntries(SERVICE_SCOPES.map((scope) => [scope, scope]))
   return {

@@ -43,7 +43,7 @@ export function parseFilter(text: string): Filter {
   return filter
 }
 
-/** `attribute`, `attribute.sub`, `attribute[filter]` or `attribute[filter].sub`. Throws ScimError `invalidPath`. */
+/** Parses `attribute`, `attribute.sub`, `attribute[filter]` or `attribute[filter].sub`. Throws ScimError `invalidPath`. */
 export function parsePatchPath(text: string): PatchPath {
   const reader = new Reader(text, 'invalidPath')
   const found = reader.patchPath()
