@@ -1,6 +1,6 @@
 /**
- * Delegation: what an actor does for a subject (RFC 8693 section 4.1) is allowed where the subject may, the actor may, and the
- * subject lets it act. All three are read at the moment of the question.
+ * Delegation: an actor may do something for a subject (RFC 8693 section 4.1) if the subject may, the actor may, and the subject
+ * lets the actor act. All three are read at the moment of the question.
  */
 import type { Actor, DecideRequest, Reason } from '../../shared/domain/decision.ts'
 import { REASONS } from '../../shared/domain/reasons.ts'
@@ -16,13 +16,13 @@ type All = Parameters<typeof answerAll>[3]
 type Acting = {
   readonly all: All
   readonly actors: readonly [Actor, ...Actor[]]
-  /** Those of the token, of which a delegation may let only some. */
+  /** The scopes of the token; a delegation may allow only some of them. */
   readonly scopes: readonly string[] | undefined
 }
 
 /**
- * The actors that count, the one who acts now first; empty: the subject alone counts. Where the manifests are not loaded yet, those of the token
- * are taken, so that what they need is loaded, too.
+ * The actors whose rights count, the current one first; empty: only the subject's count. While manifests are not loaded, all actors
+ * of the token are returned, so that their rows are loaded too.
  */
 export function actorsOf(
   { actor, actors = [], audiences = [] }: DecideRequest,
@@ -34,14 +34,14 @@ export function actorsOf(
   const manifests = view.manifests()
   if (manifests === undefined) return actors
   const owner = ownerOf(manifests, audiences)
-  // Asked about no app in particular, it is about all that count.
+  // A question about no particular app takes all actors of the token.
   if (owner === undefined && app === ANY_APP) return actors
   return (owner ?? manifests.find((manifest) => manifest.app === app))?.actors === 'both' ? actors : []
 }
 
 /**
- * Whether the subject lets each of them act; of a chain each must stand, although only the last one's rights count. `missing`:
- * the first that does not; undefined: not loaded yet.
+ * The delegations by which the subject lets the actors act. Each link of a chain must exist, although only the current actor's rights
+ * count. `missing`: the first link that does not exist. Undefined while rows are missing.
  */
 export function linksOf(
   stored: View,
@@ -56,7 +56,7 @@ export function linksOf(
   return { links: links.map(({ link }) => link), missing: links.find(({ stands }) => stands === FALSE)?.link ?? null }
 }
 
-/** As answerAll, for an actor. `held`: the view in which the groups of the subject's token count; they are not the actor's. */
+/** Does what answerAll does, for an actor. `held`: the view with the groups of the subject's token, which are not the actor's. */
 export function* answerActing(
   slice: Slice,
   { stored, held: view }: { readonly stored: View; readonly held: View },
@@ -65,7 +65,7 @@ export function* answerActing(
 ): Steps<readonly CheckOutcome[] | undefined> {
   const { all, actors } = acting
   const name = subjectName(actors[0])
-  // All are evaluated before giving up for want of rows, so that one load brings what each needs.
+  // All three are evaluated even when rows are missing, so that one load brings the rows of all.
   const linked = linksOf(stored, acting)
   const theirs = yield* answerAll(slice, view, compile, all)
   const own = yield* answerAll(slice, stored, compile, { ...all, asked: { ...all.asked, subject: name } })
@@ -94,11 +94,11 @@ function standsNow(
   return allowed !== null && scopes?.every((scope) => allowed.includes(scope)) === true ? TRUE : FALSE
 }
 
-/** The question asks what would be without the link. */
+/** Does the question ask what would be without this delegation? */
 const isWithout = ({ asked, withoutTuples }: All, name: string): boolean =>
   withoutTuples.some((t) => t.object === name && t.relation === ACTS_FOR && t.subject === asked.subject)
 
-/** The first of the three that does not hold is the reason. */
+/** The outcome of the three conditions; the first that does not hold is the reason. */
 function both(of: {
   readonly subject: CheckOutcome
   readonly actor: CheckOutcome | undefined
@@ -107,7 +107,7 @@ function both(of: {
   readonly explains: boolean
 }): CheckOutcome {
   const { subject, actor, missing, held, explains } = of
-  // First: an agent whom the person does not let act learns nothing of the person's rights.
+  // The delegation is tested first, so that an agent without one learns nothing about the person's rights.
   if (missing !== null) return denied('delegation_missing', explains, { path: [], missing: [missing] })
   if ('undecided' in subject || !subject.allowed) return subject
   const path = subject.reason?.path ?? []

@@ -13,7 +13,7 @@ import type { View } from '../decide/view.ts'
 import { relationViewOf } from '../decide/views/contextual-tuples.ts'
 import type { CheckOutcome } from './results.ts'
 
-/** As many as for one check, where that may take more. */
+/** The most tuples that all checks of a request may visit, unless one check alone may visit more. */
 export const TUPLES_PER_REQUEST_MAX = 100_000
 
 /** The app that declares one of the audiences. */
@@ -32,7 +32,7 @@ export function* answerAll(
     contextualTuples: readonly ContextualTuple[]
     withoutTuples: readonly ContextualTuple[]
     context: JsonObject | undefined
-    /** Counts those of earlier checks of the request, too. */
+    /** Counts the tuples of all checks of the request, earlier ones included. */
     meter?: { tuplesCount: number }
   },
 ): Steps<readonly CheckOutcome[] | undefined> {

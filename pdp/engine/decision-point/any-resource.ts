@@ -1,6 +1,6 @@
 /**
- * Whether a relation holds on any resource of a type: what leads up from the subject is checked until one resource is allowed. It
- * tells what may be shown, and allows nothing on a resource.
+ * Decides whether a relation holds on any resource of a type: resources above the subject are checked until one is allowed. The answer
+ * says what a user interface may show; it allows nothing on a single resource.
  */
 import type { DecideRequest, PermissionCheck } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -19,7 +19,7 @@ import { type answerAll, TUPLES_PER_REQUEST_MAX } from './all-checks.ts'
 import type { CheckOutcome } from './results.ts'
 
 type All = Parameters<typeof answerAll>[3]
-/** As answerAll and answerActing: a resource counts when one and the same is allowed to the subject and to who acts for it. */
+/** answerAll or answerActing: the same resource must be allowed to the subject and to its actor. */
 export type AnswerChecks = (all: All) => Steps<readonly CheckOutcome[] | undefined>
 type Searching = {
   readonly slice: Slice
@@ -27,16 +27,16 @@ type Searching = {
   readonly request: DecideRequest
   readonly all: All
   readonly answer: AnswerChecks
-  /** Shared by the questions of a request. */
+  /** The climb from the subject, shared by the questions of a request. */
   readonly side: SubjectSide
   readonly meter: { tuplesCount: number }
   readonly candidates: { left: number }
 }
 
-/** Resources that are checked at most for one question, and for one request. */
+/** The most resources that are checked for one question, and for one request. */
 const CANDIDATES_MAX = 2_000
 const CANDIDATES_PER_REQUEST_MAX = 10_000
-/** Resources that are checked together: at first one, which is enough for most. */
+/** How many resources are checked together: first one, which is often allowed, then growing chunks. */
 const CHUNK_MAX = 250
 const CHUNK_GROWTH = 16
 /** The id of a resource that no tuple names, since no id can hold this character. */
@@ -44,7 +44,7 @@ const NO_ID = '\x7f'
 
 export const isAny = ({ any }: PermissionCheck): boolean => any === true
 
-/** All checks of a request of which some are about any resource. Undefined while rows are missing. */
+/** Answers all checks of a request when some are about any resource. Undefined while rows are missing. */
 export function* answerWithAny(
   of: Omit<Searching, 'side' | 'meter' | 'candidates'>,
   compile: ModelCompiler,
@@ -77,7 +77,7 @@ function* answerAny(searching: Searching, check: PermissionCheck): Steps<CheckOu
   const { relation } = check
   const named = yield* resourcesFor(searching, check)
   if (named === undefined) {
-    // Rows that the check itself needs are loaded together with those of the search.
+    // Evaluated so that rows that the check needs are loaded together with those of the search.
     yield* onNone(searching, check)
     return undefined
   }
@@ -110,7 +110,7 @@ function* answerAny(searching: Searching, check: PermissionCheck): Steps<CheckOu
   return denied === null ? yield* onNone(searching, check) : yield* explained(denied.resource, denied.outcome)
 }
 
-/** Every resource that the check may allow, and perhaps others. Undefined while rows are missing. */
+/** The resources that the check may allow, and perhaps others. Undefined while rows are missing. */
 function* resourcesFor(
   { view, request, all, side }: Searching,
   { relation, resource: type }: PermissionCheck,
@@ -118,14 +118,14 @@ function* resourcesFor(
   const { organization, subject, contextualTuples = [] } = request
   const question = { organization, subject, relation, type, app: all.asked.app, contextualTuples }
   const candidates = candidatesOf(view, { ...question, kind: 'resources' })
-  // Roles alone give keys, and rights on an app.
+  // Permission keys, and everything on an app, are held by roles only.
   const byRole = type === 'app' || !isRelation(relation)
   const above = byRole ? { found: [], whole: true } : yield* side.objects(type, relation)
   if (candidates === undefined || above === undefined) return undefined
   return { resources: [...new Set([...candidates.known, ...above.found])], whole: above.whole }
 }
 
-/** A denial that no resource of the type changes: the subject holds none. */
+/** The denial when the subject has the relation on no resource: the check of a resource that nobody has. */
 function* onNone(
   { all, answer }: Pick<Searching, 'all' | 'answer'>,
   { relation, resource: type }: PermissionCheck,

@@ -1,4 +1,4 @@
-/** Subjects that would gain and lose something if the model or some tuples were others. */
+/** The types of a comparison: who would gain and lose a relation with another model or other tuples. */
 import type { Tuple } from '../../shared/domain/tuple.ts'
 
 type SupposedTuple = Omit<Tuple, 'expiresAtMs'>
@@ -91,11 +91,11 @@ export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'decided' | 'c
   readonly resources_count: number | null
 }
 
-/** How many would gain or lose; a sample is never told as the number. */
+/** The count as text; an incomplete comparison says "at least". */
 export const atLeast = (count: number, complete: boolean): string =>
   complete ? String(count) : `at least ${count.toLocaleString('en-US')}`
 
-/** The share that an incomplete comparison comes from: `100 of 2,411 looked at`. Null: not counted. */
+/** How much an incomplete comparison has read, as text: `100 of 2,411 looked at`. `all` null: not counted. */
 export function lookedAt(compared: number, all: number | null): string {
   const some = all === null || compared < all ? '' : ', but not for every subject'
   return `${compared.toLocaleString('en-US')}${all === null ? '' : ` of ${all.toLocaleString('en-US')}`} looked at${some}`

@@ -18,14 +18,14 @@ import type { CompareAllRequest, ComparedAccess, CompareRequest, Comparison } fr
 import { type ListParts, listAt } from './list-pages.ts'
 import { type Touched, touchedBy } from './touched.ts'
 
-/** Subjects of one resource that are compared at most, and those of one page. */
+/** The most subjects of one resource that are compared, and how many are read together. */
 export const SUBJECTS_MAX = 10_000
 const SUBJECTS_TOGETHER = 500
-/** After this long a call ends after the resource that it is at, and says where to go on. */
+/** A call that takes longer ends after the current resource, and says where the next one must continue. */
 const COMPARING_MS = 3_000
-/** Pairs that are named; all are counted. */
+/** The most pairs that are named; all are counted. */
 const NAMED_MAX = 100
-/** Resources that are counted at most, and those of one statement. */
+/** The most resources that are counted, and how many in one statement. */
 const COUNTED_MAX = 100_000
 const COUNTED_TOGETHER = 10_000
 /** Resources whose names are read together. */
@@ -38,7 +38,7 @@ export async function compare(parts: ListParts, request: CompareRequest): Promis
   return found
 }
 
-/** One comparison for each relation, in their order. The time that one may take is that of all. */
+/** One comparison for each relation, in their order. All together take the time of one. */
 export async function compareAll(
   { store, compile, tuplesMax, turns, exists }: ListParts,
   { relations, ...all }: CompareAllRequest,
@@ -59,7 +59,7 @@ export async function compareAll(
     for await (const resource of open.length === 0 ? [] : resourcesOf(at, all, changed)) {
       isEnded = last === null || performance.now() - startedMs <= COMPARING_MS
       if (!isEnded) break
-      // Each relation of a resource before the next resource, so that no relation takes the time of the others.
+      // All relations of a resource are compared before the next resource, so that none takes the time of the others.
       for (const one of open) {
         const question = questionAbout(one.request, resource)
         const before = await allListed(asking, question)
@@ -84,7 +84,7 @@ export async function compareAll(
         losesCount: loses.count,
         decided,
         complete: decided && (isEnded || isSame),
-        // Nothing has to be looked at where both models say the same.
+        // When both models have the same answers, no resource has to be compared.
         ...(isSame ? { resourcesCompared: 0, resourcesCount: 0 } : { resourcesCompared, resourcesCount }),
         next: isEnded || isSame ? null : last,
       }
@@ -95,7 +95,7 @@ export async function compareAll(
 type Effects = { readonly named: ComparedAccess[]; count: number }
 const none = (): Effects => ({ named: [], count: 0 })
 
-/** Relations that need no look at the tuples: no tuple is supposed, and what they reach is the same in both models. */
+/** Relations with the same answers whatever the tuples are: no tuple is changed, and both models define all they reach alike. */
 async function unchangedAmong(
   evaluator: SnapshotEvaluator,
   { organization, type, contextualTuples = [], withoutTuples = [] }: Omit<CompareRequest, 'relation'>,
@@ -114,7 +114,7 @@ function questionAbout(request: CompareRequest, resource: string): ListQuestion 
   return { kind: 'subjects', organization, resource, relation, type, app, pageSize: SUBJECTS_TOGETHER }
 }
 
-/** Throws PdpError `request_invalid`, also for a model that has mistakes. */
+/** Throws PdpError `request_invalid`, also for an invalid model. */
 function requireValid(request: CompareRequest): void {
   parseListRequest(questionAbout(request, `${request.type}:any`))
   const { contextualTuples = [], withoutTuples = [], model, type, after } = request
@@ -126,7 +126,7 @@ function requireValid(request: CompareRequest): void {
   throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
 }
 
-/** Each with its line and column. Throws ModelPending while the model is being compiled. */
+/** The issues of a model, with line and column. Throws ModelPending while it has to be compiled. */
 export function modelIssues(text: string): PdpError['issues'] {
   const beyond = boundIssues(text)
   if (beyond.length > 0) return beyond
@@ -139,7 +139,7 @@ export function modelIssues(text: string): PdpError['issues'] {
   }
 }
 
-/** Null where the models stay as they are. */
+/** The compiler for the models after the change; null when no model changes. */
 function compilerFor(model: CompareRequest['model']): ModelCompiler | null {
   if (model === undefined) return null
   const compile = createModelCompiler()
@@ -160,7 +160,7 @@ function replaced(
   return [...others, { audiences: [], permissions: {}, roles: {}, ...own, app, model }]
 }
 
-/** Null: another model may touch every resource. */
+/** The resources that changed tuples may concern; null when another model may concern all. */
 async function touched(
   evaluator: SnapshotEvaluator,
   compile: ModelCompiler,
@@ -176,7 +176,7 @@ async function touched(
   return (await evaluator.ask({ organization, evaluate })).value
 }
 
-/** In the order of their names, after the one where an earlier call ended. */
+/** The resources to compare, in the order of their names, after the one at which an earlier call ended. */
 async function* resourcesOf(
   at: Snapshot,
   { organization, type, contextualTuples = [], after: from }: Omit<CompareRequest, 'relation'>,
@@ -185,7 +185,7 @@ async function* resourcesOf(
   const isLeft = (name: string): boolean => from === undefined || compareNames(name, from) > 0
   const near = found?.resources ?? contextualTuples.map(({ object }) => object)
   const own = type === 'organization' ? [`organization:${organization}`] : []
-  // Those that no stored tuple names.
+  // Resources that no stored tuple may name.
   const waiting = [...new Set([...near, ...own])].filter((object) => object.startsWith(`${type}:`) && isLeft(object))
   waiting.sort(compareNames)
   let after: string | null = from ?? null
@@ -205,7 +205,7 @@ async function* resourcesOf(
   yield* waiting
 }
 
-/** Resources that the change may touch; null: more than are counted, or counted by the first call. */
+/** How many resources the change may concern; null for too many, and for a call that continues an earlier one. */
 async function countOf(
   at: Snapshot,
   { organization, type, after: from }: Omit<CompareRequest, 'relation'>,
@@ -225,7 +225,7 @@ async function countOf(
 
 type Everybody = Pick<ListPage, 'items' | 'complete' | 'nextPageToken'>
 
-/** All pages of the list, up to the bound. */
+/** All pages of a list, up to SUBJECTS_MAX. */
 async function allListed(asking: Parameters<typeof listAt>[0], question: ListQuestion): Promise<Everybody> {
   const items: string[] = []
   let [complete, nextPageToken] = [true, null as string | null]
@@ -238,7 +238,7 @@ async function allListed(asking: Parameters<typeof listAt>[0], question: ListQue
   return { items, complete: complete && nextPageToken === null, nextPageToken }
 }
 
-/** The same people are asked about for each resource. */
+/** Remembers answers, since the same people are asked about for each resource. */
 function remembered(exists: ListParts['exists']): ListParts['exists'] {
   const known = new Map<string, Promise<boolean>>()
   return (subject, organization) => {
@@ -249,7 +249,7 @@ function remembered(exists: ListParts['exists']): ListParts['exists'] {
   }
 }
 
-/** As far as both lists reach: whom the shorter one did not come to, it does not lack. */
+/** The parts of both lists up to where the shorter one ends: beyond it, its absent subjects are unknown. */
 function listedByBoth(...pages: readonly [Everybody, Everybody]): readonly [readonly string[], readonly string[]] {
   const ends = pages.flatMap(({ nextPageToken, items }) => (nextPageToken === null ? [] : [items.at(-1) ?? '']))
   const within = (name: string): boolean => ends.every((end) => compareNames(name, end) <= 0)

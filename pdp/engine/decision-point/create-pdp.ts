@@ -55,7 +55,7 @@ import { createPast } from './past.ts'
 import { asking, faultOf } from './shapes.ts'
 import { createSupposedModels } from './supposed-models.ts'
 
-/** Roles give permission keys on an app and on the organization. */
+/** The types on which roles give permission keys. */
 const ROLE_TYPES: ReadonlySet<string> = new Set(['app', 'organization'])
 
 /**
@@ -92,7 +92,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
     exists,
   }
   const past = createPast(store)
-  /** The parts that answer the question: those of today, or of then. */
+  /** The parts that answer the question: for now, or for `asOfMs`. */
   async function partsFor({ organization, asOfMs }: { organization: string; asOfMs?: number }): Promise<Parts> {
     if (asOfMs === undefined) return parts
     const then = await past.storeAt(organization, asOfMs)
@@ -101,7 +101,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
   }
   const appOf = (request: DecideRequest): string | null => (request.app === undefined ? app : request.app)
   async function decidePast(request: DecideRequest): Promise<Decision> {
-    // A token that is revoked now asks about no past in which it was not.
+    // A token that is revoked now stays revoked in a question about the past.
     const isRevokedToken = await isRevokedNow(request)
     return decideAt(isRevokedToken ? parts : await partsFor(request), request, appOf(request))
   }
@@ -141,7 +141,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       }
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
       const { currentView } = parts.evaluator
-      // Without context, which is rare, nothing is waited for where everything is in this process.
+      // A store in this process answers at once, unless there is a context, which is rare.
       return currentView === undefined || context !== undefined
         ? allowedLater(parts, { asked, check, context })
         : allowedNow(currentView, parts, asked, check)
@@ -172,7 +172,7 @@ function assertOptions(app: string | null, tuplesMax: number): void {
   if (!Number.isInteger(tuplesMax) || tuplesMax < 1) throw new TypeError('tuplesPerCheckMax is not a positive integer')
 }
 
-/** Questions about what the models declare. */
+/** Questions about the relations and types that models declare. */
 const declared = (evaluator: SnapshotEvaluator, compile: ModelCompiler): Pick<Pdp, 'relations' | 'types'> => ({
   relations: asking(RELATIONS, async (organization, type) => {
     const evaluate = (view: View) => relationsOf(view, compile, type)
@@ -184,7 +184,7 @@ const declared = (evaluator: SnapshotEvaluator, compile: ModelCompiler): Pick<Pd
   }),
 })
 
-/** Undefined while the manifests are not loaded. */
+/** The relations of a type; undefined while the manifests are not loaded. */
 function relationsOf(view: View, compile: ModelCompiler, type: string): readonly string[] | undefined {
   const manifests = view.manifests()
   if (manifests === undefined) return undefined
@@ -192,7 +192,7 @@ function relationsOf(view: View, compile: ModelCompiler, type: string): readonly
   return [...new Set([...(compile(manifests).get(type)?.keys() ?? []), ...keys])].sort()
 }
 
-/** Undefined while the manifests are not loaded. */
+/** The types with relations; undefined while the manifests are not loaded. */
 function typesOf(view: View, compile: ModelCompiler): readonly string[] | undefined {
   const manifests = view.manifests()
   if (manifests === undefined) return undefined

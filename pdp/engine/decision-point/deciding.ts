@@ -21,7 +21,7 @@ import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import type { PdpOptions } from './options.ts'
 import { type CheckOutcome, resultOf } from './results.ts'
 
-/** How often one request is evaluated because entitlements were written in between. */
+/** How often one request is evaluated when entitlements are written in between. */
 const TRIES_MAX = 10
 const NONE: readonly never[] = []
 
@@ -56,7 +56,7 @@ export async function decideAt(parts: Parts, request: DecideRequest, app: string
   }
   const evaluate = (view: View, slice: Slice) => begin(evaluation({ stored: view, slice, parts, request, all }))
   const question = { organization, evaluate }
-  // Most questions ask for no entitlement: then there is nothing to read at the same position.
+  // Most questions ask for no entitlement, so nothing else has to be read at the position of the answer.
   if (entitlements.length === 0)
     return decisionOf(parts, { request, asked, fresh: await parts.evaluator.ask(question) })
   const { fresh, read } = await atOnePosition(parts, question, (position) =>
@@ -65,7 +65,7 @@ export async function decideAt(parts: Parts, request: DecideRequest, app: string
   return { ...decisionOf(parts, { request, asked, fresh }), entitlements: read }
 }
 
-/** Not within decideAt: each new generator function costs V8 a hidden class with its first call. */
+/** Not nested in decideAt, because V8 makes a hidden class at the first call of every new generator function. */
 function* evaluation(of: {
   readonly stored: View
   readonly slice: Slice
@@ -90,7 +90,7 @@ function* evaluation(of: {
   if (revoked === undefined || answers === undefined) return undefined
   const app = ownerOf(stored.manifests() ?? NONE, all.audiences)?.app ?? all.asked.app
   if (acting === null || actor === request.actor || all.checks.length > 0) return { revoked, answers, app }
-  // Asked for nothing else, a token is as good as the delegation that it was made by.
+  // A question about the token alone: it is revoked when its delegation has ended.
   const linked = linksOf(stored, acting)
   return linked === undefined || stored.manifests() === undefined
     ? undefined
@@ -137,7 +137,7 @@ export async function atOnePosition<T, R>(
   throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
 }
 
-/** Undefined while the token journal is not loaded. */
+/** Whether the token is revoked; undefined while the token journal is not loaded. */
 export function isRevoked(
   view: View,
   { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion,

@@ -1,4 +1,4 @@
-/** The arguments of an embedded PDP's methods: the shapes that the HTTP API checks by its schemas. */
+/** The shapes of arguments of an embedded PDP's methods; the HTTP API checks the same by its schemas. */
 import { ENFORCEMENTS } from '../../shared/domain/entitlement.ts'
 import { isJsonObject } from '../../shared/domain/json.ts'
 import { MEMBERSHIP_STATUSES, TIERS } from '../../shared/domain/membership.ts'
@@ -22,7 +22,7 @@ const ITEMS_MAX = 1_000
 const AUDIENCES_MAX = 100
 const AUDIENCE_CHARACTERS_MAX = 2_048
 const LABEL = /^\P{Cc}{1,256}$/u
-// RFC 3339, as the schema's date-time.
+// An instant of RFC 3339, like `date-time` in the HTTP API's schemas.
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
 const oneOf = (values: readonly string[]) =>

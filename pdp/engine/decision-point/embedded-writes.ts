@@ -1,4 +1,4 @@
-/** The writes of an embedded PDP: what the management API does, without clients, scopes and people's accounts. */
+/** The writes of an embedded PDP: those of the management API without clients, scopes and people's accounts. */
 import { randomUUID } from 'node:crypto'
 import type { Change, WriteContext } from '../../shared/domain/change.ts'
 import type { Pdp } from '../../shared/domain/decision.ts'
@@ -72,7 +72,7 @@ export function embeddedWrites(deps: Deps): Writes {
 
 type Parsed = ReturnType<typeof parseRelationships>
 
-/** In the application's transaction where it gave one. */
+/** Writes tuples, in the application's transaction if it gave one. */
 async function writeTuples(
   store: Store,
   { organization, parsed, options }: { organization: string; parsed: Parsed; options: WriteOptions },
@@ -92,7 +92,7 @@ function organizationWrites(store: Store): Pick<Writes, 'putOrganization' | 'del
       locked(store, { logs: [DIRECTORY, ENVIRONMENT] }, async (at) => {
         const organization = { id, name, parent }
         const existing = await organizationOf(at, id)
-        // Clients of the former parent would lose what they hold, which only the management API knows how to end.
+        // A move must also end what clients of the former parent hold, which only the management API does.
         if (existing !== null && existing.parent !== parent)
           throw new PdpError('conflict', `organization ${id} has another parent: move it by the management API`)
         await at.write(ENVIRONMENT, [{ kind: 'organization', id, organization }], { context: contextOf(by) })
@@ -186,7 +186,7 @@ async function storedGrant(
   return found === undefined ? undefined : { id: found.id, app, role, subject }
 }
 
-/** A model that was declared meanwhile is not waited for within the transaction, which is rolled back and run again. */
+/** Runs `work` under locks. If it needs a model that is not compiled, it is rolled back, and runs again after the compilation. */
 function locked<T>(
   store: Store,
   locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
@@ -205,7 +205,7 @@ const contextOf = ({ actor = ACTOR, requestId = randomUUID() }: WriteBy = {}): W
 
 const NOTHING_WRITTEN = 'nothing was written: '
 
-/** A write, with its arguments judged first. */
+/** A write that validates its arguments first. */
 function writing<Args extends unknown[], Result>(
   shapes: Shapes,
   write: (...args: Args) => Promise<Result>,

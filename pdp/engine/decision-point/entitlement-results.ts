@@ -1,4 +1,4 @@
-/** Entitlements as a decision gives them, read at the position of its answer. */
+/** The entitlements of a decision, read at the position of its answer. */
 
 import type { EntitlementResult } from '../../shared/domain/decision.ts'
 import type { JournalPosition } from '../../shared/domain/journal.ts'

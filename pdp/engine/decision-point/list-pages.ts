@@ -1,4 +1,4 @@
-/** Pages of a list: candidates in key order out of one snapshot of the store, each checked at that snapshot's moment. */
+/** Makes pages of a list: reads candidates in order from one snapshot of the store, and checks each at that moment. */
 
 import type { ListPage } from '../../shared/domain/decision.ts'
 import { TOKENS } from '../../shared/domain/journal.ts'
@@ -32,10 +32,10 @@ import type { PdpOptions } from './options.ts'
 export const CANDIDATES_PER_PAGE_MAX = 2_000
 /** Candidates that are loaded and checked together. */
 const CHUNK = 250
-/** Where the list has less than one of so many candidates, the subject's side is asked for better ones. */
+/** A list of resources with fewer items than one in this many candidates gets its candidates from the subject's side. */
 const CANDIDATES_PER_ITEM_MAX = 10
 
-/** `tuplesMax`: for one check. */
+/** `tuplesMax`: the bound of one check. */
 export type ListParts = {
   readonly store: Pick<Store, 'snapshot'>
   readonly compile: ModelCompiler
@@ -62,7 +62,7 @@ export async function listPage(
   )
 }
 
-/** As listPage, in a snapshot that is open. */
+/** Does what listPage does, in an open snapshot. */
 export async function listAt(
   { at, evaluator, compile, tuplesMax, exists }: Pick<Filling, 'at' | 'evaluator' | 'compile' | 'tuplesMax' | 'exists'>,
   question: ListQuestion,
@@ -99,10 +99,10 @@ type Filling = {
   readonly size: number
 }
 
-/** Stops when the page is full, no candidates are left, or the limit of work for one page is reached. */
+/** Fills a page until it is full, no candidates are left, or the limit of work for one page is reached. */
 async function fill(progress: Progress, begun: Filling): Promise<void> {
   const { at, size, question } = begun
-  // A resource has few subjects as a rule, a subject may have any number of resources.
+  // Most resources have few subjects, while a subject may have very many resources.
   let isNarrowed = question.kind === 'subjects'
   let filling = isNarrowed ? await narrowed(begun) : begun
   let tuplesLeft = TUPLES_PER_PAGE_MAX
@@ -124,7 +124,7 @@ async function fill(progress: Progress, begun: Filling): Promise<void> {
   }
 }
 
-/** With the candidates that the subject's side finds, or the resource's, where it tells. */
+/** Replaces the candidates by those found from the subject's or the resource's side, if that works. */
 async function narrowed(filling: Filling): Promise<Filling> {
   const { question, candidates, evaluator, compile } = filling
   const { organization, contextualTuples = [], withoutTuples } = question
@@ -159,8 +159,8 @@ async function check(
 }
 
 /**
- * One candidate for each object, at the first name that tells of it: `type:a` comes before `type:a#member`, but others, such
- * as `type:a!`, may stand between the two.
+ * One candidate for each object, at its first name: `type:a` comes before `type:a#member`, but other names, such as `type:a!`,
+ * may come between them.
  */
 async function candidatesAmong(
   names: readonly string[],
@@ -179,7 +179,7 @@ async function candidatesAmong(
   return candidates
 }
 
-/** People and clients that do not exist are denied everything by a check, whatever tuples say. */
+/** Removes people and clients that do not exist, whom a check denies everything. */
 async function existing(
   candidates: readonly (string | null)[],
   { question, exists }: Filling,
@@ -194,7 +194,7 @@ async function existing(
   return candidates.map((name, i) => (there[i] === true ? name : null))
 }
 
-/** Is the object of the userset among the names by itself? */
+/** Is the object of the userset itself one of the names? */
 async function isNamed(at: Snapshot, { stored, known }: Candidates, userset: string): Promise<boolean> {
   const object = userset.slice(0, userset.indexOf('#'))
   if (known.includes(object)) return true
@@ -205,7 +205,7 @@ async function isNamed(at: Snapshot, { stored, known }: Candidates, userset: str
   return false
 }
 
-/** The next names of all sources together, in key order, each once. */
+/** The next names of all sources together, in ascending order, each once. */
 async function nextNames(
   at: Snapshot,
   { stored, known, prefix }: Candidates,

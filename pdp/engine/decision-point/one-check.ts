@@ -1,4 +1,4 @@
-/** One check by itself, which applications ask on every request: no reasons and no revision, and little is allocated. */
+/** Answers a single check, which applications ask on every request: without reasons and revision, with few allocations. */
 
 import type { PermissionCheck } from '../../shared/domain/decision.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
@@ -15,7 +15,7 @@ type Alone = { readonly asked: CheckInput; readonly check: PermissionCheck; read
 
 type Parts = { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler; readonly turns: EventLoopTurns }
 
-/** Where everything is in this process, for a check without context; without a promise, but where it takes long or a model is still to be compiled. */
+/** For a store in this process, without context. Returns a promise only if the check pauses or a model has to be compiled. */
 export function allowedNow(
   currentView: () => View,
   parts: Parts,

@@ -1,4 +1,4 @@
-/** Answers about a time in the past: the journals that a question depends on, replayed from their beginning until then. */
+/** Answers about a time in the past: replays the journals that a question depends on from their beginning until then. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
@@ -9,21 +9,21 @@ import { memoryStore } from '../store/memory/memory.ts'
 import type { ResidentStore } from '../store/memory/resident.ts'
 import { createTenantPlaces } from '../store/tenant-places.ts'
 
-/** Changes that are replayed for one question at most. */
+/** The most changes that are replayed for one question. */
 export const REPLAYED_MAX = 100_000
 const ENTRIES_PER_READ = 5_000
-/** The largest revision that can be written. */
+/** The most entries that one revision can have. */
 const ENTRIES_PER_REVISION_MAX = 200_000
 
-/** Replays at once, each of which reads and holds whole journals, and questions that wait for theirs. */
+/** How many replays may run at once, each of which holds whole journals in memory, and how many may wait. */
 const OPEN_MAX = { all: 2, tenant: 1 }
 const WAITING_MAX = { all: 16, tenant: 8 }
-/** Changes after which other work gets its turn. */
+/** How many changes are replayed in one turn of the event loop. */
 const CHANGES_PER_TURN = 200
 
 export type Past = {
   /**
-   * A store with the content that the journals of the organization had at `atMs`, of which nothing is kept afterwards. Throws
+   * A store with the content that the journals of the organization had at `atMs`. Nothing of it is cached. Throws
    * PdpError `request_invalid` when the journal does not reach back to its beginning, or is too long, and `overloaded`
    * when too many wait.
    */
@@ -45,7 +45,7 @@ async function replay(
   const past = memoryStore({ clock: () => atMs })
   const budget = { left: REPLAYED_MAX }
   await replayJournal(store, past, { log: ENVIRONMENT, atMs, budget })
-  // Where the organization was then, which may not be where it is now.
+  // The ancestors at that time, which may not be the present ones.
   for (const log of ancestors(past.currentView(), organization) ?? [])
     await replayJournal(store, past, { log, atMs, budget })
   return past

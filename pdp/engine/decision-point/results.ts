@@ -1,4 +1,4 @@
-/** The engine's findings about one check, as a decision presents them. */
+/** Turns the engine's answer to a check into the result of a decision. */
 
 import type { PermissionCheck, PermissionResult, UndecidedCode } from '../../shared/domain/decision.ts'
 import type { PdpError } from '../../shared/domain/errors.ts'

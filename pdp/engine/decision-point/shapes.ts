@@ -1,13 +1,13 @@
-/** The shapes of values that callers without a compiler may have got wrong. Each adds an issue for what is not so. */
+/** Validates arguments, since a caller in JavaScript has no compiler to do so. Each shape adds an issue for a wrong value. */
 import { PdpError, type PdpErrorCode, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, pointer } from '../../shared/domain/json.ts'
 
 type Issues = ValidationIssue[]
 export type Shape = (value: unknown, place: string, issues: Issues) => void
-/** The arguments of a method, in their order. The place of a request that is its only argument is empty. */
+/** The shapes of a method's arguments, in order. `place` is empty for a request that is the only argument. */
 export type Shapes = readonly (readonly [place: string, shape: Shape])[]
 
-/** A value of which the message is true, or must be made true. */
+/** A value for which `holds`; the message says what it must be. */
 export const shape =
   (holds: (value: unknown) => boolean, message: string): Shape =>
   (value, place, issues) =>
@@ -40,7 +40,7 @@ export const mapOf =
     for (const [key, item] of Object.entries(value)) inner(item, pointer(place, key), issues)
   }
 
-/** These members, and no others. */
+/** An object with these members and no others. */
 export const members =
   (known: { readonly [name: string]: Shape }): Shape =>
   (value, place, issues) => {
@@ -50,7 +50,7 @@ export const members =
     for (const [name, inner] of Object.entries(known)) inner(value[name], pointer(place, name), issues)
   }
 
-/** These members and perhaps others, which the method itself judges. */
+/** An object with these members and perhaps others, which the method itself validates. */
 export const withMembers =
   (known: { readonly [name: string]: Shape }): Shape =>
   (value, place, issues) => {
@@ -64,7 +64,7 @@ export function shapeIssues(shapes: Shapes, values: readonly unknown[]): readonl
   return issues
 }
 
-/** The first issue stands in the message, for callers who print no more than that. */
+/** An error whose message has the first issue, for callers that print only the message. */
 export function malformed(
   code: PdpErrorCode,
   issues: readonly ValidationIssue[],
@@ -76,7 +76,7 @@ export function malformed(
   return new PdpError(code, `${before}${said}${more}`, { issues, cause })
 }
 
-/** A question, with its arguments judged first. */
+/** A question that validates its arguments first. */
 export const asking =
   <Args extends unknown[], Result>(shapes: Shapes, ask: (...args: Args) => Promise<Result>) =>
   async (...args: Args): Promise<Result> => {
@@ -85,7 +85,7 @@ export const asking =
     return ask(...args)
   }
 
-/** For questions that are asked often: their arguments are judged when they have already led to an error. */
+/** The error of a question that is asked often: its arguments are validated only after an error. */
 export function faultOf(error: unknown, shapes: Shapes, values: readonly unknown[]): unknown {
   if (error instanceof PdpError) return error
   const issues = shapeIssues(shapes, values)

@@ -1,4 +1,4 @@
-/** Answers as they are, and as they would be after changes of memberships, roles and groups that nobody has written. */
+/** Answers questions as they would be after changes of memberships, roles and groups that are not written. */
 
 import type { Change } from '../../shared/domain/change.ts'
 import type { ListPage } from '../../shared/domain/decision.ts'
@@ -13,7 +13,7 @@ import type { Reading, RowKey, RowSet, Snapshot, Store } from '../store/contract
 import { withModels } from '../worker/worker.ts'
 import { listPage } from './list-pages.ts'
 
-/** The kinds that can be supposed. */
+/** The kinds of changes that can be supposed. */
 export type ProposedChange = Extract<Change, { readonly kind: 'tuple' | 'membership' | 'role_grant' }>
 
 type Listed = {
@@ -24,12 +24,12 @@ type Listed = {
   readonly pageSize: number
 }
 export type Answers = {
-  /** Permission keys by roles, of every app. */
+  /** Permission keys that roles give, of every app. */
   held(organization: string, subject: string): Promise<readonly string[]>
   resources(question: Listed): Promise<ListPage>
 }
 
-/** `changes`: of `log`, beside what is stored. Each answer is of one moment. */
+/** `changes`: changes of the journal `log`, added to what is stored. Each answer is of one moment. */
 export function answersAfter(
   store: Pick<Store, 'snapshot'>,
   log: JournalId,
@@ -61,7 +61,7 @@ function supposing(at: Snapshot, log: JournalId, changes: readonly ProposedChang
   const joins = changes.flatMap((change) =>
     change.kind === 'tuple' && change.op === 'write' && typeOf(change.tuple.object) === 'group' ? [change.tuple] : [],
   )
-  // The gifts of groups that somebody would join are read along, as it is for groups that are stored.
+  // Groups and grants of a group that a subject would join are read too, as they are for stored groups.
   const above: readonly RowKey[] = joins.flatMap(({ object }) => [
     { log, kind: 'groups', subject: `${object}#member` },
     { log, kind: 'grants', subject: object },

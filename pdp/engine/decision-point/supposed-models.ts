@@ -1,21 +1,21 @@
-/** Models that callers only suppose: compiled in threads of their own, so that no stored model waits for them, and by turns of tenants. */
+/** Compiles models that callers only suppose, in threads of their own, so that no stored model waits. Each tenant gets a share. */
 import { boundIssues } from '../decide/language/model-bounds.ts'
 import { knownModel, ModelPending } from '../decide/models/known-models.ts'
 import { createTenantPlaces } from '../store/tenant-places.ts'
 import { type Aside, compileIn, createAside } from '../worker/worker.ts'
 
-/** One tenant's texts, which may take ten seconds each, leave a thread to the others. */
+/** The most texts that are compiled at once and that wait, in all and of one tenant. A text may take ten seconds. */
 const TEXTS = { open: { all: 2, tenant: 1 }, waiting: { all: 256, tenant: 16 } }
 
 export type SupposedModels = {
   /**
-   * Compiles the text, so that its next use finds the model or its mistakes. Throws PdpError `overloaded` when too many wait, and
+   * Compiles the text, so that its next use finds the model or its issues. Throws PdpError `overloaded` when too many wait, and
    * `request_invalid` when the text takes too much time or memory.
    */
   prepare(organization: string, text: string): Promise<void>
 }
 
-/** `threads`: as many as there may be texts at once. */
+/** `threads`: one for each text that may be compiled at once. */
 export function createSupposedModels(
   threads: readonly Aside[] = Array.from({ length: TEXTS.open.all }, () => createAside()),
 ): SupposedModels {
@@ -37,7 +37,7 @@ export function createSupposedModels(
   }
 }
 
-/** A text that is beyond the bounds is refused, and never compiled. */
+/** Must the text be compiled in a thread? Not if it exceeds a bound, since it is then refused. */
 function isPending(text: string): boolean {
   if (boundIssues(text).length > 0) return false
   try {

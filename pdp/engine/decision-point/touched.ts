@@ -1,19 +1,19 @@
-/** Which resources other tuples may concern: those that tuples lead to from the objects of the changed ones. */
+/** Finds the resources whose answers may change with some tuples: those to which tuples lead from the objects of these. */
 
 import { typeOf } from '../../shared/domain/names.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { type Model, NO_MODEL } from '../decide/model.ts'
 import type { View } from '../decide/view.ts'
 
-/** Names that are followed at most. */
+/** The most names that are followed. */
 const FOLLOWED_MAX = 10_000
 
-/** `whole`: no other resource of the type is concerned. The nearest come first. */
+/** Resources, the nearest first. `whole`: no other resource of the type is concerned. */
 export type Touched = { readonly resources: readonly string[]; readonly whole: boolean }
 
 /**
- * Whatever the rules say, an object depends on others only through tuples that name them, or a userset of theirs. The changed
- * tuples lead on from their own objects, so that it does not matter which of them are stored. Undefined while rows are missing.
+ * An object depends on others only through tuples that name them or their usersets, whatever the model is. The search begins at the
+ * objects of the changed tuples, so these need not be stored. Undefined while rows are missing.
  */
 export function touchedBy(
   view: View,

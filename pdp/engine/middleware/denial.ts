@@ -10,7 +10,7 @@ export type DenialAnswer = {
 }
 type Row = { readonly status: number; readonly error?: ChallengeError; readonly challenged?: true }
 
-/** RFC 6750 section 3.1, RFC 9449 section 7.1. What is not listed is a failure to decide. */
+/** Status and challenge by code (RFC 6750 section 3.1, RFC 9449 section 7.1). A code that is not listed is a failure to decide. */
 const ROWS: { readonly [code in ProblemCode]?: Row } = {
   request_invalid: { status: 400 },
   token_missing: { status: 401, challenged: true },
@@ -24,7 +24,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
 const FAILURE: Row = { status: 503 }
 const RETRY_AFTER_S = '1'
 
-/** `authorization`: the fields of the request, whose scheme is the one that is asked for again. */
+/** `authorization`: the Authorization fields of the request; the challenge asks for the same scheme. */
 export function denial(code: ProblemCode, authorization: readonly string[]): DenialAnswer {
   const { status, error, challenged = false } = ROWS[code] ?? FAILURE
   const parameters = error === undefined ? {} : { error }

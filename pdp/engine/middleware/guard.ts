@@ -16,7 +16,7 @@ import { createTokenVerifier, type TokenVerifier } from '../../shared/token/veri
 import type { EmbeddedPdp } from '../decision-point/embedded.ts'
 import { type DenialAnswer, denial } from './denial.ts'
 
-/** Proofs of one minute that a process remembers: 100 bytes each. */
+/** The most proofs of one minute that a process remembers, 100 bytes each. */
 const PROOFS_MAX = 100_000
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const
 
@@ -65,18 +65,18 @@ export type Caller = {
 export type GuardRequest = {
   readonly method: string
   readonly path: string
-  /** Every such field. */
+  /** Every Authorization field. */
   readonly authorization: readonly string[]
   readonly proofs: readonly string[]
   /** Decoded path parameters, for `{name}` in a resource. */
   readonly parameters: unknown
 }
 export type GuardOutcome = { readonly caller: Caller } | { readonly denial: DenialAnswer }
-/** No arguments: any valid token will do. */
+/** Without arguments, any valid token is allowed. */
 export type GuardArguments<M extends RelationModel> = CheckArguments<M> | []
 export type Guard = (request: GuardRequest, check: readonly string[]) => Promise<GuardOutcome>
 
-/** Throws TypeError for an issuer or a URL that cannot be. */
+/** Throws TypeError for an invalid issuer or URL. */
 export function createGuard<M extends RelationModel>(options: GuardOptions<M>): Guard {
   const deps = guardDeps(options)
   return async (request, check) => {
@@ -133,7 +133,7 @@ class Refused extends Error {
 async function admit(request: GuardRequest, check: readonly string[], deps: Deps): Promise<Caller> {
   const { scheme, token } = parseAuthorization(request.authorization)
   const claims = await deps.tokens.verify(token)
-  // RFC 9449 section 7.2: else a stolen token would be good without its key.
+  // RFC 9449 section 7.2: a bound token sent as a bearer token is refused, or else a thief could use it without its key.
   if ((claims.jkt === null) !== (scheme === 'bearer')) throw new Refused('token_invalid')
   if (claims.jkt !== null) {
     const url = `${deps.origin}${request.path}`
@@ -162,7 +162,7 @@ async function ask(
   const acting = actors.length === 0 ? {} : { actors, scopes: [...claims.scopes] }
   const question = { subject, audiences: claims.audiences, ...acting, ...revocation }
   if (relation === undefined || template === undefined) {
-    // A token by which a client acts is as good as the delegation.
+    // A token for a client that acts for a person ends with the delegation, which only a decision reads.
     const asksMore = organization !== null && actors.length > 0
     const isOver = asksMore ? (await pdp.decide({ organization, ...question })).tokenRevoked : pdp.isRevoked(revocation)
     if (await isOver) throw new Refused('token_invalid')
@@ -179,8 +179,8 @@ async function ask(
 }
 
 /**
- * By what a token is revoked. Where it comes from never changes, nor does it come back, so it is read once for each token, and
- * kept as long as the verifier keeps the claims.
+ * The keys by which a token can be revoked. A token's origin never changes, and a revoked token stays revoked, so they are read once
+ * for each token, and kept as long as the verifier keeps the claims.
  */
 function createKeysOf(pdp: Pick<EmbeddedPdp, 'tokenKeys'>): Deps['keysOf'] {
   const known = new WeakMap<AccessClaims, readonly string[] | null>()
@@ -199,7 +199,7 @@ function createKeysOf(pdp: Pick<EmbeddedPdp, 'tokenKeys'>): Deps['keysOf'] {
   }
 }
 
-/** Only such a URL has an origin that a proof can name. */
+/** Only a URL of http or https has an origin that a proof can name. */
 const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
 /**
@@ -213,7 +213,7 @@ function fill(template: string, parameters: unknown): string {
   const resource = template.replace(/\{([^{}]*)\}([^{]?)/g, (_, name: string, end: string) => {
     const value: unknown = given.get(name)
     if (typeof value !== 'string') throw new TypeError(`the route has no single path parameter {${name}}`)
-    // Otherwise two different pairs of values could give the same id for `{a}/{b}`.
+    // Without this, two different pairs of values could give the same id for `{a}/{b}`.
     if (end !== '' && value.includes(end)) throw new Refused('request_invalid')
     return value + end
   })
@@ -221,10 +221,10 @@ function fill(template: string, parameters: unknown): string {
   return resource
 }
 
-/** Codes of a decision that could not be made; all others are faults of the program. */
+/** PdpErrors that mean that no decision could be made; all others are faults of the program. */
 const PDP_CODES = ['store_unavailable', 'overloaded', 'evaluation_limit'] as const
 
-/** Null: nothing that a client may hear of. */
+/** The code for the client; null for an error that the client must not see. */
 function codeOf(error: unknown): ProblemCode | null {
   if (error instanceof Refused) return error.code
   if (error instanceof TokenError) return TOKEN_PROBLEMS[error.code]

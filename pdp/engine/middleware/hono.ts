@@ -30,7 +30,7 @@ export function honoGuard<M extends RelationModel = RelationModel>(options: Guar
           {
             method: raw.method,
             path: new URL(raw.url).pathname,
-            // Fetch joins repeated fields by commas, which no token and no proof holds.
+            // Fetch joins repeated fields with commas; no token and no proof has a comma, so they are refused.
             authorization: field('authorization'),
             proofs: field('dpop'),
             parameters: req.param(),

@@ -11,7 +11,7 @@ export type NodeAnswer = {
   end(body: string): unknown
 }
 
-/** Each field as often as it was sent: Node itself would drop a second Authorization. */
+/** Reads every field that was sent from rawHeaders, since `headers` of Node drops a second Authorization. */
 export function requestOf(
   { method = '', rawHeaders }: NodeRequest,
   { target, parameters }: { readonly target: string; readonly parameters: unknown },

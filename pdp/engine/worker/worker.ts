@@ -15,10 +15,10 @@ const IDLE_MS = 10_000
 const WAITING_MAX = 64
 const MEMORY_MB_MAX = 512
 const MODELS_MAX = 100
-/** Beside this file, as source or as what was built from it. */
+/** The thread's file beside this one, with the same extension: source or built. */
 const ENTRY = new URL(`./thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
-/** The thread was too slow, or ended: that may be the fault of the machine at that moment, and not of the text. */
+/** The thread was too slow or ended, perhaps because of the machine and not of the text. */
 class GivenUpError extends PdpError {}
 
 export type Aside = {
@@ -26,7 +26,7 @@ export type Aside = {
   run(job: Job): Promise<unknown>
 }
 
-/** One job after the other; the thread ends when there was none for a while. */
+/** Runs one job after the other; the thread ends when there was none for a while. */
 export function createAside(options: { readonly deadlineMs?: number } = {}): Aside {
   const { deadlineMs = DEADLINE_MS } = options
   let worker: Worker | null = null
@@ -70,14 +70,14 @@ export function createAside(options: { readonly deadlineMs?: number } = {}): Asi
 function startWorker(): Worker {
   const worker = new Worker(ENTRY, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX } })
   worker.unref()
-  // Also of a thread that fails between two jobs, or after it was given up.
+  // Also catches the error of a thread that fails between two jobs, or after it was given up.
   worker.on('error', () => undefined)
   return worker
 }
 
 type Answer = { readonly value?: unknown; readonly issues?: readonly ValidationIssue[]; readonly message?: string }
 
-/** Rejects when the thread ended or gave no answer in time: it is of no use any more. */
+/** The thread's answer. Rejects when the thread ended or did not answer in time: it must not be used again. */
 function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: number }): Promise<Answer> {
   return new Promise<Answer>((resolve, reject) => {
     const tooMuch = (): void => {
@@ -103,13 +103,13 @@ function answerOf(worker: Worker, { job, deadlineMs }: { job: Job; deadlineMs: n
   })
 }
 
-/** One for this process: the thread is started by the first text that needs it. */
+/** The thread of this process; the first text that needs it starts it. */
 const aside = createAside()
 const compiling = new Map<string, Promise<void>>()
 
 export const parseAside = (text: string): Promise<unknown> => aside.run({ kind: 'yaml', text })
 
-/** Runs `work` again once each model that it waits for is compiled. What it did until then must not matter. */
+/** Runs `work`, and again after compiling each model that it lacked. `work` must have no effect before it succeeds. */
 export async function withModels<T>(work: () => T | Promise<T>): Promise<T> {
   for (let models = 0; ; models++) {
     try {
@@ -121,7 +121,7 @@ export async function withModels<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** Goes on after work that began without withModels, and failed with `err`: compiles the model that it waited for. */
+/** Continues after work that failed with `err` outside of withModels: compiles the model that it lacked. */
 export async function afterModel<T>(err: unknown, work: () => Promise<T>): Promise<T> {
   if (!(err instanceof ModelPending)) throw err
   await compileAside(err.text)
@@ -134,7 +134,7 @@ function compileAside(text: string): Promise<void> {
   return running
 }
 
-/** Keeps what the text compiles to, or its mistakes. Throws PdpError `overloaded`, and `request_invalid` when it was given up. */
+/** Compiles the text and keeps the model or its issues. Throws PdpError `overloaded`, and `request_invalid` when it was given up. */
 export async function compileIn(thread: Aside, text: string): Promise<void> {
   try {
     keepModel(text, { model: (await thread.run({ kind: 'model', text })) as Model })

@@ -1,4 +1,4 @@
-/** Rules that a manifest satisfies before it is stored, by itself and beside what is stored: over HTTP and in process alike. */
+/** The rules for a manifest before it is stored, by itself and together with what is stored: over HTTP and in process alike. */
 
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { pointer, storageIssue } from '../../shared/domain/json.ts'
@@ -24,7 +24,7 @@ import {
 
 export type PreparedManifest = { readonly manifest: Manifest; readonly compiled: Model }
 
-/** Does the long part before anything is locked. Throws PdpError `request_invalid` with every issue, `found` ones included. */
+/** Does the work that takes long before anything is locked. Throws PdpError `request_invalid` with all issues, also `found`. */
 export async function prepareManifest(
   store: Pick<Store, 'rows'>,
   manifest: Manifest,
@@ -32,14 +32,14 @@ export async function prepareManifest(
 ): Promise<PreparedManifest> {
   const { manifests } = await readDeclared(store)
   return withModels(() => {
-    // Those of the other apps are judged as well, in the transaction, which is no place to wait for them.
+    // The models of other apps are needed in the transaction, where their compilation could not be awaited.
     for (const { model: other } of manifests) if (other !== null) knownModel(other)
     return { manifest, compiled: parseManifest(manifest, found) }
   })
 }
 
 /**
- * Whether it may take the place of the app's current one, under the lock of the environment.
+ * Decides whether it may replace the app's current manifest. The environment must be locked.
  * Throws PdpError `conflict` when tuples would lose their meaning, tokens grow too large, or names are another app's.
  */
 export async function requireAcceptable(
@@ -49,7 +49,7 @@ export async function requireAcceptable(
   const current = await store.manifest(manifest.app)
   const declared = await readDeclared(store)
   const wanted = withManifest(declared, manifest)
-  // First, because tuples of another app's type have their meaning there.
+  // Tested first, because tuples of another app's type belong to that app's model.
   requireUnclaimed(declared, manifest, compiled)
   await requireHarmless(store, { manifest, compiled, current, before: declared, after: wanted })
   return { current, before: definitionsOf(declared), after: definitionsOf(wanted) }
@@ -136,7 +136,7 @@ async function requireHarmless(
   if (issues.length > 0) throw nothingWritten('conflict', issues)
 }
 
-/** An audience or a type that another app has now, or had, which the write itself finds out. Throws PdpError `conflict`. */
+/** Throws PdpError `conflict` for an audience or type that another app has now; the write itself finds former ones. */
 function requireUnclaimed({ manifests }: Declared, manifest: Manifest, compiled: Model): void {
   const issues: ValidationIssue[] = []
   for (const other of manifests) {

@@ -1,9 +1,9 @@
-/** One person's membership of an organization, as it is stored. */
+/** Reads the stored membership of one person in an organization. */
 import type { JournalId } from '../../shared/domain/journal.ts'
 import type { Membership } from '../../shared/domain/membership.ts'
 import type { Store } from '../store/contract.ts'
 
-/** Null: the person is no member, also where there is no such organization or person. */
+/** Null when the person is no member, or the organization or the person does not exist. */
 export async function membershipOf(
   store: Pick<Store, 'rows'>,
   organization: JournalId,

@@ -1,4 +1,4 @@
-/** Relationships that a caller writes and deletes in an organization, read with every issue and its place: over HTTP and in process alike. */
+/** Parses relationships that a caller writes and deletes, and reports every issue with its place: over HTTP and in process alike. */
 import type { Change, Precondition } from '../../shared/domain/change.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { type JsonObject, pointer } from '../../shared/domain/json.ts'
@@ -6,7 +6,7 @@ import { parseTuple, tupleIssue } from '../../shared/domain/names.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import type { Restriction } from './restrictions.ts'
 
-/** Tuples that one write may name, and conditions that it may have. */
+/** The most tuples of one write, and the most preconditions. */
 export const CHANGES_MAX = 1_000
 export const PRECONDITIONS_MAX = 100
 
@@ -21,7 +21,7 @@ export type TupleInput =
       readonly condition?: ConditionInput | null
     }
 export type ConditionInput = { readonly name: string; readonly context?: JsonObject }
-/** `if`: the write happens only if each of these tuples is there, or is not. */
+/** `if`: preconditions: the write happens only if each of these tuples exists, or does not exist. */
 export type RelationshipsWrite = {
   readonly write?: readonly TupleInput[]
   readonly delete?: readonly TupleInput[]
@@ -35,7 +35,7 @@ type Parsed = {
   readonly preconditions: readonly Precondition[]
 }
 
-/** A tuple that could never count can still be deleted. Throws PdpError `request_invalid` with every issue and its place. */
+/** Throws PdpError `request_invalid` with every issue and its place. A tuple that could never count may still be deleted. */
 export function parseRelationships(input: RelationshipsWrite, restriction: Restriction): Parsed {
   const issues: ValidationIssue[] = []
   const seen = new Set<string>()
@@ -94,14 +94,14 @@ function withCondition(tuple: Tuple, { name, context = {} }: ConditionInput): Tu
   return { ...tuple, condition: { name, context } }
 }
 
-/** The store names a change by its index; the caller knows it by its place in the input. */
+/** Replaces the index of a change, by which the store names it, by its place in the input, which the caller knows. */
 export function relocate(err: unknown, places: readonly string[]): unknown {
   if (!(err instanceof PdpError) || err.issues.length === 0) return err
   const issues = err.issues.map(({ place, message }) => ({ place: places[Number(place.slice(1))] ?? '', message }))
   return nothingWritten(err.code, issues, err)
 }
 
-/** Names a tuple unambiguously, whatever its ids hold. */
+/** A text that is different for different tuples, whatever characters their ids have. */
 export const formatKey = ({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): string =>
   JSON.stringify([object, relation, subject])
 

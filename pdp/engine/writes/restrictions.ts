@@ -21,7 +21,7 @@ export async function orphansOf(
 
 /** Why a tuple would not count under the current models; null if it counts. */
 export type Restriction = (tuple: Omit<Tuple, 'expiresAtMs'>) => string | null
-/** Uses the current models. A tuple that is written now may not count under a later model. */
+/** Reads the restriction by the current models. A tuple that counts now may not count under a later model. */
 export type ReadRestriction = (store: Pick<Store, 'rows'>) => Promise<Restriction>
 
 export function createRestrictions(): ReadRestriction {

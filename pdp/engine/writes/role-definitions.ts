@@ -12,7 +12,7 @@ const ROLES_BYTES_MAX = CLAIMS_BYTES_MAX - ORGANIZATION_BYTES
 export type Definitions = (held: HeldRole) => readonly string[] | undefined
 export type Declared = { readonly manifests: readonly Manifest[]; readonly roles: readonly OrganizationRole[] }
 
-/** The rows that hold what is declared, for who reads others with them. */
+/** The keys of the rows with declarations, for callers that read them together with other rows. */
 export const DECLARED = [
   { log: ENVIRONMENT, kind: 'manifests' },
   { log: ENVIRONMENT, kind: 'roles' },
@@ -46,9 +46,9 @@ function claimBytes(held: readonly HeldRole[], definitions: Definitions): number
 }
 
 /**
- * Why tokens would become too large by a change of what is declared, or null. A token carries the roles of one app and the
- * organization-wide ones; computed for every set of these that a subject holds together. What all roles together fit into, no
- * set exceeds: then nothing is read.
+ * Why tokens would become too large by a change of declarations, or null. A token carries the roles of one app and the
+ * organization-wide ones, so each set of them that some subject holds is measured. If all roles together fit, every set fits, and
+ * nothing is read.
  */
 export async function tokenIssue(
   store: Pick<Store, 'roleSets'>,
@@ -75,7 +75,7 @@ const rolesIn = ({ manifests, roles }: Declared): readonly HeldRole[] => [
   ...manifests.flatMap(({ app, roles: own }) => Object.keys(own).map((role) => ({ app, role }))),
 ]
 
-/** Undefined: the role is not declared, and so not in a token. */
+/** Does the role give no keys that it did not give before? Undefined: a role that is not declared, and so is in no token. */
 function isWithin(after: readonly string[] | undefined, before: readonly string[] | undefined): boolean {
   const had = new Set(before)
   return before !== undefined && (after ?? []).every((key) => had.has(key))

@@ -1,4 +1,4 @@
-/** Rules that a role grant satisfies, by itself and beside what is stored: over HTTP and in process alike. */
+/** The rules for a role grant, by itself and together with what is stored: over HTTP and in process alike. */
 import { createHash } from 'node:crypto'
 import type { Pdp } from '../../shared/domain/decision.ts'
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
@@ -9,12 +9,12 @@ import type { HeldRole, Store } from '../store/contract.ts'
 import { nothingWritten } from './relationships.ts'
 import { type Declared, type Definitions, definitionsOf, sizeIssue } from './role-definitions.ts'
 
-/** Grants to one subject that count for the size of its tokens. */
+/** How many grants to one subject are read to compute the size of its tokens. */
 const OWN_GRANTS_MAX = 1_000
 
 type Deps = { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'held'> }
 
-/** The same grant has the same id, so that asking twice, also at once, is asking once. */
+/** The grant, with an id derived from its content: a repeated request, even a concurrent one, writes the same grant. */
 export function grantOf({ app, role, subject }: Omit<RoleGrant, 'id'>): RoleGrant {
   const digest = createHash('sha256')
     .update(JSON.stringify([app, role, subject]))
@@ -49,7 +49,7 @@ export function requireRole(declared: Declared, { app, role }: HeldRole): readon
   throw nothingWritten('request_invalid', [{ place: '/role', message: `${message}${didYouMean(role, names)}` }])
 }
 
-/** Throws PdpError `conflict` when the subject's tokens would grow too large: with its other grants, and its groups' here. */
+/** Throws PdpError `conflict` when the subject's tokens would become too large with all its grants and those of its groups here. */
 export async function requireFitting(
   deps: Deps,
   wanted: { log: JournalId; subject: string; role: HeldRole; definitions: Definitions },
@@ -67,7 +67,7 @@ export async function requireFitting(
   }
 }
 
-/** All roles that the subject holds in the organization, whatever it has them by: names alone, so each may be the app's or no app's. */
+/** All roles that the subject holds in the organization. Only their names are known, so each may be the app's or organization-wide. */
 async function rolesOfGroups(
   { pdp }: Deps,
   { log, subject, app }: { log: JournalId; subject: string; app: string | null },

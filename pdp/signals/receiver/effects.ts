@@ -1,4 +1,4 @@
-/** Effects of a security event of another issuer: entries of the token log that name that issuer's tokens, and nothing else. */
+/** The effects of a security event of another issuer: entries of the token journal that revoke tokens of that issuer only. */
 import type { Change } from '../../shared/domain/change.ts'
 import { type IssuerCause, idAtIssuer } from '../../shared/domain/revocation.ts'
 import { CAEP_EVENTS, RISC_EVENTS, type SecurityEvent } from '../set/event-types.ts'
@@ -7,9 +7,9 @@ import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
 
 type TokenChange = Change & { readonly kind: 'token' }
 
-/** Events that end a session, if the subject names one; else all that the person has. */
+/** Events that end the session that the subject names, or all sessions of the person if it names none. */
 const ENDS_SESSIONS: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionRevoked])
-/** Events after which no token of the person counts that was issued before. */
+/** Events that end all tokens of the person that were issued before. */
 const ENDS_ACCESS: ReadonlySet<string> = new Set([
   CAEP_EVENTS.credentialChange,
   RISC_EVENTS.accountDisabled,
@@ -17,13 +17,13 @@ const ENDS_ACCESS: ReadonlySet<string> = new Set([
   RISC_EVENTS.sessionsRevoked,
   RISC_EVENTS.credentialCompromise,
 ])
-/** Events that a transmitter is asked for when its registration names none. */
+/** The events that we ask a transmitter for when its registration names none. */
 export const ACTED_ON: readonly string[] = [...ENDS_SESSIONS, ...ENDS_ACCESS]
 
 /** How far clocks may differ. A token whose `iat` is further ahead is refused anyway. */
 const SKEW_MS = 60_000
 
-/** Null: nothing follows from an event of this type. Empty: it names nobody whom a token of the issuer can name. */
+/** Null: an event of this type has no effect. Empty: no token of the issuer can name its subject. */
 export function effectsOf(
   claims: Pick<SetClaims, 'event' | 'subject' | 'toe' | 'iat'>,
   { issuer, nowMs }: { readonly issuer: string; readonly nowMs: number },
@@ -44,12 +44,12 @@ export function effectsOf(
   const ofSession = sessionNames(session, issuer).map(({ by, value }) => change(by, value, true))
   // The event does not say whether an opaque id alone is a session or a person.
   if (subject.format !== 'complex') return [...ofSession, ...ofPeople]
-  // A token that does not say which session it belongs to may be one of this session.
+  // A token that names no session may belong to this one.
   const others = new Set(people.filter(({ by }) => by !== 'foreign_jti').map(({ value }) => value))
   return [...ofSession, ...[...others].map((value) => change('foreign_sessionless', value, false))]
 }
 
-/** CAEP 1.0 section 2 and RFC 8417 section 2.2. The end of that second, because tokens may be dated to the millisecond. */
+/** The end of the second of the event (CAEP 1.0 section 2, RFC 8417 section 2.2), because `iat` of tokens may have milliseconds. */
 function endOf({ event, toe, iat }: { readonly event: SecurityEvent; toe: number | null; iat: number }): number {
   const { event_timestamp: at } = event.members
   const seconds = typeof at === 'number' && Number.isFinite(at) && at > 0 ? at : (toe ?? iat)
@@ -58,7 +58,7 @@ function endOf({ event, toe, iat }: { readonly event: SecurityEvent; toe: number
 
 type Name = { readonly by: IssuerCause; readonly value: string }
 
-/** How the issuer's tokens name the subject. A subject of another issuer has no name here. */
+/** The names by which the issuer's tokens name the subject; none for a subject of another issuer. */
 function namesIn(subject: SimpleSubject | null, issuer: string): readonly Name[] {
   switch (subject?.format) {
     case 'iss_sub':
@@ -76,10 +76,10 @@ function namesIn(subject: SimpleSubject | null, issuer: string): readonly Name[]
   }
 }
 
-/** Null when the subject names no session in a way that tokens do: then all sessions are meant, or may be. */
+/** The session; null when it is not named as in tokens: then all sessions of the person may be meant. */
 function sessionOf(subject: SubjectIdentifier): SimpleSubject | null {
   const session = partOf(subject, 'session')
-  // Keycloak names all sessions of the user so.
+  // Keycloak writes `ALL` for all sessions of the user.
   const isAll = subject.format === 'complex' && subject.parts.has('user')
   if (isAll && session?.format === 'opaque' && session.id === 'ALL') return null
   return session?.format === 'opaque' || session?.format === 'jwt_id' ? session : null
@@ -89,7 +89,7 @@ function sessionNames(session: SimpleSubject, issuer: string): readonly Name[] {
   return session.format === 'opaque' ? [{ by: 'foreign_session', value: session.id }] : namesIn(session, issuer)
 }
 
-/** A simple subject is a person; an opaque one may be a session. */
+/** A part of the subject. A simple subject is a person; an opaque one may also be a session. */
 function partOf(subject: SubjectIdentifier, name: 'user' | 'session'): SimpleSubject | null {
   if (subject.format === 'complex') return subject.parts.get(name) ?? null
   return name === 'user' || subject.format === 'opaque' ? subject : null

@@ -1,13 +1,13 @@
-/** How much one issuer may have in the token log, which every PDP holds in memory: past that, all its tokens end at once. */
+/** Limits the entries of one issuer in the token journal, which every PDP holds in memory. Beyond it, all its tokens are revoked. */
 import type { Change } from '../../shared/domain/change.ts'
 import { ISSUER_REVOCATION_KEPT_MS, idAtIssuer } from '../../shared/domain/revocation.ts'
 
-/** Entries of one issuer in the time for which they are kept, by this process. */
+/** The most entries of one issuer that this process makes in the time for which they are kept. */
 const ENTRIES_MAX = 100_000
 const ISSUERS_MAX = 10_000
 
 export type EntryBudget = {
-  /** The changes, or one that ends all that the issuer has issued: nothing that it ended is forgotten for want of room. */
+  /** The changes; or, beyond the limit, one that revokes all tokens of the issuer, so that no revocation is lost. */
   within(issuer: string, changes: readonly Change[], nowMs: number): readonly Change[]
 }
 

@@ -1,10 +1,10 @@
-/** Guarded calls in the form of `fetch`, for code that is given one. */
+/** Makes guarded calls available in the form of `fetch`. */
 
 import type { GuardedPost } from '../../shared/base/guarded-post.ts'
 import type { Fetch } from '../../shared/token/remote-keys.ts'
 import type { TransmitterFetch } from './transmitter.ts'
 
-/** Callers have deadlines and bounds of their own; these are the last ones. */
+/** Upper limits; callers have shorter deadlines and smaller bounds of their own. */
 const DEADLINE_MS = 90_000
 const BYTES_MAX = 9 * 1024 * 1024
 

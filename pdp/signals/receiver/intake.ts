@@ -1,4 +1,4 @@
-/** Takes SETs in. Their effects and their ids are stored in one transaction, before they are acknowledged. */
+/** Takes in security event tokens (SETs): stores their effects and ids in one transaction before they are acknowledged. */
 import { hash } from 'node:crypto'
 import { appendArrivals } from '../../engine/store/arrivals.ts'
 import type { Sql } from '../../engine/store/directory.ts'
@@ -16,7 +16,8 @@ import { noteHeard, noteStatus, type ReceivedStream, type StreamStatus, settings
 import type { VerificationStates } from './verification-state.ts'
 import { verifySet } from './verify-set.ts'
 
-/** `ended`: tokens. `all_ended`: those of the whole issuer, which named too many. `ignored`: nothing follows from its type. `unmatched`: no token of the issuer can name its subject. */
+/** `ended`: tokens were revoked. `all_ended`: all of the issuer, beyond its budget. `ignored`: the type has no effect. `unmatched`: no token
+ * of the issuer can name the subject. */
 export const OUTCOMES = [
   'ended',
   'all_ended',
@@ -39,7 +40,7 @@ export type IntakeDeps = {
   readonly onOutcome: (issuer: string, outcome: IntakeOutcome) => void
 }
 export type Intake = {
-  /** Resolves when the SET may be acknowledged. Throws SetError when it is refused; any other error: nothing is known of it. */
+  /** Resolves when the SET may be acknowledged. Throws SetError when it is refused; after any other error it must be sent again. */
   take(stream: ReceivedStream, text: string): Promise<void>
 }
 
@@ -50,7 +51,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   const { sql, clock, log } = deps
 
   async function verified(stream: ReceivedStream, text: string): Promise<SetClaims> {
-    // A stream that was made for another transmitter, or for other settings, is no longer trusted.
+    // A stream that was made with another transmitter or other settings is no longer trusted.
     if (stream.stream === null || stream.madeBy !== settingsOf(stream))
       throw new TokenError('keys_unavailable', 'the stream is not made yet')
     const { iss, aud } = stream.stream
@@ -60,10 +61,10 @@ export function createIntake(deps: IntakeDeps): Intake {
 
   function store(stream: ReceivedStream, claims: SetClaims, taken: Taken): Promise<IntakeOutcome> {
     const { issuer } = stream
-    // The transaction may be done again, and the changes are counted once.
+    // The transaction may run again, but the changes must be counted once.
     let counted: readonly Change[] | null = null
     return sql.transaction(async (tx) => {
-      // A repeated one is acknowledged, too, only when what the first one ended is in the log.
+      // A repeated SET, too, is acknowledged only after the entries of the first one have revisions.
       tx.arrived(TOKENS)
       const seen = await tx.query(
         'insert into received_set (issuer, jti) values ($1, $2) on conflict do nothing returning 1',
@@ -76,7 +77,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (changes.length > 0) await appendArrivals(tx, TOKENS, changes, context)
       if (taken.control?.kind === 'verification') await noteHeard(tx, issuer)
       if (taken.control?.kind === 'status') await noteStatus(tx, issuer, taken.control.status)
-      // One row for all of them, so not with each.
+      // The row is updated once a second at most, since all SETs of the issuer would wait for each other at it.
       await tx.query(
         `update received_stream set received_at = now()
          where issuer = $1 and coalesce(received_at, 'epoch') < now() - interval '1 second'`,
@@ -114,7 +115,7 @@ function meaningOf(claims: SetClaims, { stream, states, nowMs }: Context): Taken
     requireOwnStream(claims, stream)
     const { state, status } = members
     if (type === STREAM_EVENTS.streamUpdated) return { outcome: 'control', changes: [], control: statusOf(status) }
-    // SSF 1.0 section 8.1.4: without a state it was not asked for, and shows the same.
+    // SSF 1.0 section 8.1.4: an event without a state was not asked for; it is a sign of life all the same.
     if (state !== undefined && !(typeof state === 'string' && states.isOurs(stream.receiverId, state)))
       throw new SetError('invalid_state', 'state is not one that was asked for')
     return { outcome: 'control', changes: [], control: { kind: 'verification' } }
@@ -125,7 +126,7 @@ function meaningOf(claims: SetClaims, { stream, states, nowMs }: Context): Taken
   return { outcome: changes.length === 0 ? 'unmatched' : 'ended', changes, control: null }
 }
 
-/** SSF 1.0 sections 8.1.4 and 8.1.5: their subject is the stream. */
+/** The subject of an event about a stream must be our stream (SSF 1.0 sections 8.1.4 and 8.1.5). */
 function requireOwnStream({ subject }: SetClaims, { stream }: ReceivedStream): void {
   if (subject.format !== 'opaque' || subject.id !== stream?.stream_id)
     throw new SetError('invalid_request', 'sub_id is not the stream')

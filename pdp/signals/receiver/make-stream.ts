@@ -1,14 +1,14 @@
-/** Makes the stream that a transmitter sends us, or finds the one that was made before (SSF 1.0 section 8.1.1). */
+/** Creates our stream at a transmitter, or finds the one that was created before (SSF 1.0 section 8.1.1). */
 import { members } from '../../shared/token/jws.ts'
 import { ACTED_ON } from './effects.ts'
 import type { MadeStream, ReceivedStream } from './streams.ts'
 import { type Members, type Metadata, POLL, PUSH, type Transmitter, TransmitterError } from './transmitter.ts'
 
-/** The stream that the transmitter has for us now. `pollUrl`: where it is polled. */
+/** Our stream at the transmitter. `pollUrl`: where we poll; null when events are pushed. */
 export type Stream = {
   readonly made: MadeStream
   readonly pollUrl: string | null
-  /** Milliseconds that it wants between two verifications. */
+  /** The shortest time between two verifications that the transmitter allows, in milliseconds. */
   readonly verificationIntervalMs: number
 }
 export type Wanted = {
@@ -49,10 +49,10 @@ function requestOf({ stream, pushUrl, pushAuthorization }: Wanted): Members {
   return { delivery, events_requested: ssf.events ?? ACTED_ON, description: descriptionOf(receiverId) }
 }
 
-/** A stream is found by it again, whatever happened to our database. */
+/** The description of our stream, by which we find it again even if our database has lost its id. */
 const descriptionOf = (receiverId: string): string => `Portcullis ${receiverId}`
 
-/** By the id that we know, else by what we called it. */
+/** Finds our stream by its id or, if that is unknown, by its description. */
 async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<Members | null> {
   const { configurationEndpoint: url } = wanted.metadata
   const { stream, receiverId } = wanted.stream
@@ -68,7 +68,7 @@ async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<Mem
 
 async function listStreams(transmitter: Transmitter, url: string): Promise<readonly Members[]> {
   const { status, body } = await transmitter.call('GET', url, { statuses: [200, 404] })
-  // SSF 1.0 section 8.1.1.2: a list. Transmitters with one stream for each receiver have answered with that alone.
+  // SSF 1.0 section 8.1.1.2 demands a list, but some transmitters with one stream for each receiver answer with that stream alone.
   const items: readonly unknown[] = Array.isArray(body) ? body : [body]
   return status === 404 ? [] : items.map(members).filter((item) => item !== null)
 }
@@ -80,7 +80,7 @@ async function create(transmitter: Transmitter, wanted: Wanted): Promise<Stream>
     body: requestOf(wanted),
   })
   if (status !== 409) return parseStream(members(body), wanted)
-  // There may be one stream for each receiver, and it is there already: we are that receiver.
+  // The transmitter allows one stream for each receiver, and ours exists already.
   const [only, ...others] = await listStreams(transmitter, url)
   if (only === undefined || others.length > 0)
     throw new TransmitterError(`POST ${url} answered 409, and it is not clear which stream is in the way`, status)

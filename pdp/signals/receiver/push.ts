@@ -1,4 +1,4 @@
-/** Where transmitters push SETs to (RFC 8935): one path for each stream, with an Authorization field that only it knows. */
+/** The endpoint to which transmitters push SETs (RFC 8935): one path for each stream, with an Authorization field of its own. */
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -12,10 +12,10 @@ import { SET_CHARS_MAX, SET_MEDIA_TYPE } from '../set/set.ts'
 import type { Intake } from './intake.ts'
 import { pushAuthorization, pushedStream, type ReceivedStream } from './streams.ts'
 
-/** Before the id of a receiver. */
+/** The path of the endpoint, up to the id of the receiver. */
 export const RECEIVER_PATH = '/signals/received/'
 const RECEIVER_ID = /^[A-Za-z0-9_-]{1,64}$/
-/** Under way in this process at once, for one stream: a transmitter with more has to wait. */
+/** The most requests of one stream under way in this process; further ones are answered with 429. */
 const AT_ONCE_MAX = 16
 
 /** Answers the request. The body must be unread. */
@@ -33,7 +33,7 @@ export function createPushHandler(deps: {
     if (!RECEIVER_ID.test(receiverId)) return null
     const stream = await pushedStream(deps.sql, receiverId)
     if (stream === null) return null
-    // Node takes the first of two fields, and somebody in front of us perhaps the other.
+    // Two fields are refused: Node would take the first, and a proxy in front of us perhaps the other.
     const [given = '', ...more] = req.headersDistinct.authorization ?? []
     return more.length === 0 && isSame(given, pushAuthorization(deps.masterKeys, stream)) ? stream : null
   }
@@ -41,7 +41,7 @@ export function createPushHandler(deps: {
   async function take(req: IncomingMessage, res: ServerResponse, stream: ReceivedStream): Promise<void> {
     const type = mediaTypeOf(req.headers['content-type'])
     if (type !== SET_MEDIA_TYPE) throw new SetError('invalid_request', `the body is not ${SET_MEDIA_TYPE}`)
-    // A destroyed request could not be answered any more.
+    // The iterator must not destroy the request, which could then not be answered.
     const bytes = await readAtMost(req.iterator({ destroyOnReturn: false }), SET_CHARS_MAX)
     if (bytes === null) throw new SetError('invalid_request', `the SET has more than ${SET_CHARS_MAX} bytes`)
     await deps.intake.take(stream, bytes.toString('latin1'))
@@ -53,7 +53,7 @@ export function createPushHandler(deps: {
     let stream: ReceivedStream | null = null
     try {
       stream = await authenticated(req, receiverId)
-      // Not 400, after which a transmitter drops the event: the transmitter may be set right. Nor 404, which tells more.
+      // Not 400, after which the transmitter drops the event although its settings may be corrected; not 404, which reveals more.
       if (stream === null)
         return refuse(res, 401, { code: 'authentication_failed', message: 'wrong Authorization field' })
       const count = underWay.get(receiverId) ?? 0
@@ -68,14 +68,14 @@ export function createPushHandler(deps: {
       }
     } catch (err) {
       if (err instanceof SetError) return refuse(res, 400, err)
-      // Nobody can say what it is worth: the transmitter keeps it and sends it again.
+      // The SET could not be judged, so the transmitter has to keep it and send it again.
       deps.log.warn({ event: 'signal_deferred', issuer: stream?.issuer ?? null, err })
       res.writeHead(503, { 'retry-after': '5' }).end()
     }
   }
 }
 
-/** RFC 8935 section 2.3. */
+/** Answers with an error (RFC 8935 section 2.3). */
 function refuse(res: ServerResponse, status: number, { code, message }: { code: string; message: string }): void {
   const authenticate = status === 401 ? { 'www-authenticate': 'Bearer' } : {}
   res
@@ -83,6 +83,6 @@ function refuse(res: ServerResponse, status: number, { code, message }: { code: 
     .end(JSON.stringify({ err: code, description: message }))
 }
 
-/** In constant time, whatever their lengths. */
+/** Compares in constant time, also texts of different lengths. */
 const isSame = (given: string, expected: string): boolean =>
   timingSafeEqual(Buffer.from(hash('sha256', given)), Buffer.from(hash('sha256', expected)))

@@ -15,7 +15,7 @@ import { createVerificationStates } from './verification-state.ts'
 import { SEEN_KEPT_MS } from './verify-set.ts'
 
 const TICK_MS = 2_000
-/** Another process takes a stream over when its holder did not say for so long that it is alive. */
+/** How long a lease lasts: if its holder does not renew it, another process takes the stream over. */
 const LEASE_MS = 15_000
 const VERIFY_EVERY_MS = 60_000
 const FORGET_EVERY_MS = 600_000
@@ -77,7 +77,7 @@ export function startReceiver(deps: ReceiverDeps): Receiver {
         await forget(sql)
       }
     } catch (err) {
-      // Without the database the leases may be another's soon: nothing goes on here until it answers.
+      // Without the database the leases cannot be renewed, so all streams stop here until it answers.
       log.warn({ event: 'signals_unattended', err })
       await stopAll()
     }
@@ -92,7 +92,7 @@ export function startReceiver(deps: ReceiverDeps): Receiver {
       await reception.stop()
       const isLeft =
         stream === undefined ? !(await isRegistered(sql, issuer)) : transmitterOf(stream) !== reception.transmitter
-      // Nothing waits for a transmitter that may be gone.
+      // Not awaited, since the transmitter may no longer exist.
       if (isLeft) void reception.abandon()
     }
     for (const [issuer, stream] of wanted) {

@@ -1,4 +1,4 @@
-/** One stream while this process holds its lease: makes it, polls it, and asks for verification events. */
+/** Serves one stream while this process holds its lease: creates it, polls it, and asks for verification events. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
@@ -38,25 +38,25 @@ export type ReceptionDeps = {
   readonly log: Log
   /** URL to which the transmitter pushes. */
   readonly pushUrlOf: (receiverId: string) => string
-  /** Between two questions for a sign of life. */
+  /** The time between two requests for a verification event. */
   readonly verifyEveryMs: number
 }
 export type Reception = {
-  /** The version that it was started with. */
+  /** The version of the settings that it was started with. */
   readonly version: string
-  /** The transmitter that it belongs to. */
+  /** The transmitter of the stream. */
   readonly transmitter: string
-  /** Resolves when nothing of it runs any more. */
+  /** Stops the reception; resolves when nothing of it is running. */
   stop(): Promise<void>
-  /** Tells the transmitter that its stream is not wanted any more; tries once. */
+  /** Deletes the stream at the transmitter; tries once. */
   abandon(): Promise<void>
 }
 
 const BACKOFF_MS = [1_000, 2_000, 5_000, 15_000, 30_000, 60_000] as const
-/** A transmitter that answers polls at once is asked again after this time. */
+/** The pause between polls, for a transmitter that answers them at once. */
 const POLL_PAUSE_MS = 250
 const POLL_SETS_MAX = 100
-/** A transmitter is silent when it missed this many signs of life. */
+/** A transmitter counts as silent after this many missed signs of life. */
 const MISSED = 3
 
 type Running = {
@@ -65,7 +65,7 @@ type Running = {
   readonly current: ReceivedStream
 } & Stream
 
-/** Differs when the stream has to be served in another way. */
+/** A text that changes with the settings, so that the reception must be restarted. */
 export const versionOf = ({ ssf, algorithms, keys, receiverId, authorizationSealed }: ReceivedStream): string =>
   JSON.stringify([ssf, algorithms, keys, receiverId, authorizationSealed])
 
@@ -96,7 +96,7 @@ export function startReception(stream: ReceivedStream, deps: ReceptionDeps): Rec
     }
   }
 
-  /** Until one of them fails; then neither goes on. */
+  /** Polls and asks for verification until one of the two fails; then both stop. */
   async function serve(at: Running, onWorking: () => void): Promise<void> {
     const failed = new AbortController()
     const both = AbortSignal.any([signal, failed.signal])
@@ -106,7 +106,7 @@ export function startReception(stream: ReceivedStream, deps: ReceptionDeps): Rec
     const asking = end(askForLife(at, deps, both, onWorking))
     if (at.pollUrl !== null) await end(poll(at, deps, both, onWorking))
     await asking
-    // The first one is why they ended; the other was broken off.
+    // The first error is the reason; the other one only says that its task was aborted.
     if (reasons.length > 0) throw reasons[0]
   }
 
@@ -154,7 +154,7 @@ async function connect(stream: ReceivedStream, deps: ReceptionDeps): Promise<Run
   return { transmitter, metadata, current: { ...stream, stream: made.made, madeBy: settingsOf(stream) }, ...made }
 }
 
-/** Asks for a verification event again and again, and turns the stream on where the transmitter turned it off. */
+/** Asks for a verification event regularly, and enables the stream if the transmitter has disabled it. */
 async function askForLife(at: Running, deps: ReceptionDeps, signal: AbortSignal, onWorking: () => void): Promise<void> {
   const { transmitter, metadata, made, current } = at
   const everyMs = Math.max(deps.verifyEveryMs, at.verificationIntervalMs)
@@ -163,7 +163,7 @@ async function askForLife(at: Running, deps: ReceptionDeps, signal: AbortSignal,
     if (metadata.verificationEndpoint !== null) {
       const state = deps.states.make(current.receiverId, deps.clock())
       const body = { stream_id: made.stream_id, state }
-      // 429: it was asked too soon, as by the process that had the lease before.
+      // 429: asked too soon, for example since another process had the lease and asked shortly before.
       await transmitter.call('POST', metadata.verificationEndpoint, { statuses: [204, 200, 202, 429], body, signal })
     } else if (current.ssf.delivery === 'push') await noteHeard(deps.sql, current.issuer) // its API answered; there is no better sign
     onWorking()
@@ -171,7 +171,7 @@ async function askForLife(at: Running, deps: ReceptionDeps, signal: AbortSignal,
   }
 }
 
-/** SSF 1.0 section 8.1.2. */
+/** Enables the stream if it is not enabled (SSF 1.0 section 8.1.2). */
 async function requireEnabled(
   { transmitter, metadata, made, current }: Running,
   deps: ReceptionDeps,
@@ -190,7 +190,7 @@ async function requireEnabled(
 
 type Acknowledgement = { readonly ack: string[]; readonly setErrs: { [jti: string]: object } }
 
-/** RFC 8936: what was taken in is acknowledged with the next poll. */
+/** Polls (RFC 8936); each poll acknowledges the SETs of the one before. */
 async function poll(at: Running, deps: ReceptionDeps, signal: AbortSignal, onWorking: () => void): Promise<void> {
   let acknowledged: Acknowledgement = { ack: [], setErrs: {} }
   while (!signal.aborted) {
@@ -226,7 +226,7 @@ async function askForSets(
   return { sets: Object.entries(sets), isMore: found?.moreAvailable === true }
 }
 
-/** A SET of which nothing could be said stays with the transmitter, which sends it again. */
+/** Takes in a SET. One that could not be judged is not acknowledged, so the transmitter sends it again. */
 async function takeIn(
   { current }: Running,
   { intake }: ReceptionDeps,

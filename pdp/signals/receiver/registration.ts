@@ -1,13 +1,13 @@
-/** The SSF transmitter of another issuer, as its registration names it: it reports which sessions and accounts ended. */
+/** The registration of another issuer's SSF transmitter, which reports sessions and accounts that ended. */
 
 import { type MasterKeys, seal } from '../../shared/base/encryption.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { idAtIssuer, revocationKey } from '../../shared/domain/revocation.ts'
 import type { AccessClaims } from '../../shared/token/claims.ts'
 
-/** The purpose under which the secrets for transmitters are sealed, each with its name. */
+/** The encryption purpose of the secrets with which we call transmitters. */
 export const TRANSMITTER_SEALED_AS = 'issuer-transmitter'
-/** The purpose under which the secrets that they push with are sealed, each with its name. */
+/** The encryption purpose of the secrets with which transmitters push to us. */
 export const RECEIVED_STREAM_SEALED_AS = 'received-stream'
 
 type Shown = {
@@ -16,7 +16,7 @@ type Shown = {
   /** Default: as SSF 1.0 section 7.2 makes it from `issuer`. */
   readonly metadata_uri?: string
   readonly delivery: 'push' | 'poll'
-  /** With `token_endpoint` by client_credentials, else by a static bearer token. */
+  /** With `token_endpoint`: tokens by client_credentials. Without it: a static bearer token. */
   readonly authorization: {
     readonly token_endpoint?: string
     readonly client_id?: string
@@ -25,9 +25,9 @@ type Shown = {
   }
   /** Default: the one that the transmitter gives the stream. */
   readonly audience?: string
-  /** Event types that it is asked for; default: all that end tokens. */
+  /** The event types to ask for. Default: all that end tokens. */
   readonly events?: readonly string[]
-  /** The effect of silence: whether a token of the issuer counts while the transmitter says nothing. Default `accept`. */
+  /** Whether tokens of the issuer are accepted while the transmitter is silent. Default `accept`. */
   readonly on_silence?: 'accept' | 'refuse'
 }
 /** One secret is needed; without it the stored one stays. Secrets are stored sealed and never shown. */
@@ -36,7 +36,7 @@ export type SignalsDocument = Omit<Shown, 'authorization'> & {
 }
 export type StoredSignals = Shown & { readonly secret_sealed: string }
 
-/** Throws PdpError `request_invalid` without a secret, when none is stored that goes to the same place. */
+/** Throws PdpError `request_invalid` when there is no secret and none is stored for the same endpoint. */
 export function storedSignals(
   { authorization: given, ...rest }: SignalsDocument,
   former: StoredSignals | undefined,
@@ -49,7 +49,7 @@ export function storedSignals(
     const keys = masterKeys.derive(TRANSMITTER_SEALED_AS)
     return { ...shown, secret_sealed: seal(keys, TRANSMITTER_SEALED_AS, secret) }
   }
-  // Otherwise a secret could be sent to a server that a later registration names.
+  // A stored secret must not be sent to another server, which a later registration names.
   if (former !== undefined && placeOf(former) === placeOf(shown))
     return { ...shown, secret_sealed: former.secret_sealed }
   const member = authorization.token_endpoint === undefined ? 'token' : 'client_secret'
@@ -62,13 +62,13 @@ const placeOf = ({ issuer, metadata_uri: metadata, authorization }: Shown): stri
 
 export const shownSignals = ({ secret_sealed: _, ...shown }: StoredSignals): Shown => shown
 
-/** True of a row `r` of received_stream without a sign of life for too long. */
+/** SQL: is row `r` of received_stream without a sign of life for too long? */
 export const SILENT = '(coalesce(r.heard_at, r.made_at) < now() - make_interval(secs => r.silent_after_s))'
 
-/** Ends all that the issuer has issued. */
+/** The key in the token journal that revokes all tokens of the issuer. */
 export const issuerKey = (issuer: string): string => revocationKey('foreign_issuer', idAtIssuer(issuer, ''))
 
-/** Everything in the token log by which the issuer of the token ends it. */
+/** The keys in the token journal by which the token's issuer can revoke it. */
 export function externalKeys({ issuer, issuerNames }: AccessClaims): readonly string[] {
   if (issuerNames === undefined) return []
   const { subjects, session, jti } = issuerNames

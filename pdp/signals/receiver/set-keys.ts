@@ -1,4 +1,4 @@
-/** The keys that sign a transmitter's SETs: those that its metadata names, else those of the issuer's tokens. */
+/** The keys that verify a transmitter's SETs: those of its metadata, or else those of the issuer's tokens. */
 
 import { BoundedMap } from '../../shared/base/bounded-map.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -9,7 +9,7 @@ import type { ReceivedStream } from './streams.ts'
 const LOCAL_KEYS_AGE_MS = 3_600_000
 const SOURCES_MAX = 200
 
-/** One source for each set of keys, so that they are not fetched for each SET. */
+/** Keeps one source for each key set, so that keys are not fetched for each SET. */
 export function createSetKeys(deps: {
   readonly fetch: Fetch
   readonly clock: () => number

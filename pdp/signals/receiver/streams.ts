@@ -1,11 +1,11 @@
-/** The streams that transmitters of other issuers send us, as the database has them: one row for each such issuer. */
+/** The rows of the streams that other issuers' transmitters send us, one for each issuer. */
 import { hash, randomBytes } from 'node:crypto'
 import type { Queries } from '../../engine/store/directory.ts'
 import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { RECEIVED_STREAM_SEALED_AS, SILENT, type StoredSignals } from './registration.ts'
 
-/** The stream that the transmitter made for us, in its words. */
+/** The configuration of our stream, as the transmitter returned it. */
 export type MadeStream = {
   readonly stream_id: string
   readonly iss: string
@@ -22,10 +22,10 @@ export type ReceivedStream = {
   readonly receiverId: string
   readonly authorizationSealed: string
   readonly stream: MadeStream | null
-  /** The settings that the stream was made by; null: it is yet to be made. */
+  /** A digest of the settings that the stream was created with; null before it is created. */
   readonly madeBy: string | null
 }
-/** For people. */
+/** The state of a stream, for operators. */
 export type StreamState = {
   readonly issuer: string
   readonly delivery: 'push' | 'poll'
@@ -53,7 +53,7 @@ export async function hasStreams(sql: Queries): Promise<boolean> {
   return found?.any === true
 }
 
-/** Makes the rows that new registrations need; rows of former ones go with them, or when they name no transmitter any more. */
+/** Creates rows for new registrations, and deletes those of registrations that no longer name a transmitter. */
 export async function alignRows(sql: Queries, masterKeys: MasterKeys): Promise<void> {
   await sql.query(
     `delete from received_stream r using trusted_issuer t where t.issuer = r.issuer and not t.document ? 'ssf'`,
@@ -77,7 +77,7 @@ export async function alignRows(sql: Queries, masterKeys: MasterKeys): Promise<v
 export const pushAuthorization = (masterKeys: MasterKeys, { authorizationSealed }: ReceivedStream): string =>
   open(masterKeys.derive(RECEIVED_STREAM_SEALED_AS), RECEIVED_STREAM_SEALED_AS, authorizationSealed)
 
-/** Takes or keeps the lease of every stream that no other process holds, and returns those that `holder` has now. */
+/** Takes or renews the lease of every stream that no other process holds, and returns the streams that `holder` has then. */
 export async function leaseStreams(sql: Queries, holder: string, leaseMs: number): Promise<readonly ReceivedStream[]> {
   await sql.query(
     `update received_stream set lease_holder = $1, leased_until = now() + make_interval(secs => $2)
@@ -95,7 +95,7 @@ export async function leaseStreams(sql: Queries, holder: string, leaseMs: number
 export const releaseStreams = (sql: Queries, holder: string): Promise<unknown> =>
   sql.query('update received_stream set lease_holder = null, leased_until = null where lease_holder = $1', [holder])
 
-/** The stream that is pushed to this id; null: nobody pushes to it. */
+/** The stream whose transmitter pushes to this id; null when there is none. */
 export async function pushedStream(sql: Queries, receiverId: string): Promise<ReceivedStream | null> {
   const [row] = await sql.query<ReceivedStream>(
     `select ${COLUMNS} from received_stream r join trusted_issuer t using (issuer)
@@ -105,7 +105,7 @@ export async function pushedStream(sql: Queries, receiverId: string): Promise<Re
   return row ?? null
 }
 
-/** A digest of the settings that a stream is made by. Without the secret: a new one changes nothing at the stream. */
+/** A digest of the settings that a stream is created with, without the secret, which does not change the stream. */
 export const settingsOf = ({ ssf: { secret_sealed: _, on_silence: _s, ...ssf } }: ReceivedStream): string =>
   hash('sha256', JSON.stringify(ssf), 'base64url')
 
@@ -121,14 +121,14 @@ export async function noteMade(
   )
 }
 
-/** Shown until the stream works again. */
+/** Stores an error, which is shown until the stream works again. */
 export const noteFailure = (sql: Queries, issuer: string, message: string): Promise<unknown> =>
   sql.query('update received_stream set error = $2, failed_at = now() where issuer = $1', [issuer, message])
 
 export const noteStatus = (sql: Queries, issuer: string, status: StreamStatus): Promise<unknown> =>
   sql.query('update received_stream set status = $2 where issuer = $1 and status <> $2', [issuer, status])
 
-/** A sign of life: the transmitter delivers what it has. */
+/** Stores a sign of life of the transmitter. */
 export const noteHeard = (sql: Queries, issuer: string): Promise<unknown> =>
   sql.query('update received_stream set heard_at = now(), error = null, failed_at = null where issuer = $1', [issuer])
 

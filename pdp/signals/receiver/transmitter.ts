@@ -5,7 +5,7 @@ import { readAtMost } from '../../shared/base/http-json.ts'
 import { members } from '../../shared/token/jws.ts'
 import { describeSlash } from '../../shared/token/remote-keys.ts'
 
-/** Refuses targets that may not be called, and follows no redirect. */
+/** A fetch that refuses forbidden targets and follows no redirect. */
 export type TransmitterFetch = (
   url: string,
   init: {
@@ -22,14 +22,14 @@ export const POLL = 'urn:ietf:rfc:8936'
 
 const CALL_MS = 10_000
 const ANSWER_BYTES_MAX = 256 * 1024
-/** SETs of one poll together. */
+/** The most bytes of the answer to one poll. */
 const POLL_BYTES_MAX = 8 * 1024 * 1024
-/** A transmitter answers a long poll within half a minute usually. */
+/** The deadline of a long poll, which transmitters usually answer within half a minute. */
 const POLL_MS = 60_000
 const TOKEN_MARGIN_MS = 10_000
 const TOKEN_MS_MAX = 3_600_000
 
-/** The transmitter answered, but not what was asked for. */
+/** Thrown when the transmitter's answer is not one of those expected. */
 export class TransmitterError extends Error {
   override readonly name = 'TransmitterError'
   /** Null: the answer itself is malformed. */
@@ -82,7 +82,7 @@ export function createTransmitter(
   let token: Token | null = null
   let fetching: Promise<Token> | null = null
 
-  /** One for all calls that are under way. */
+  /** The current token, fetched once for all calls that need it. */
   async function bearer(): Promise<Token> {
     if (tokenEndpoint === undefined) return { value: settings.secret(), untilMs: Number.POSITIVE_INFINITY }
     if (token !== null && clock() < token.untilMs) return token
@@ -109,7 +109,7 @@ export function createTransmitter(
     try {
       return await asked(used)
     } catch (err) {
-      // The token ended before its time: the transmitter was restarted, or our client was changed.
+      // The token was refused before its expiry, for example since the transmitter was restarted, so a new one is fetched once.
       const isEnded = err instanceof TransmitterError && err.status === 401
       if (!isEnded || tokenEndpoint === undefined) throw err
       if (token === used) token = null
@@ -127,14 +127,14 @@ export function createTransmitter(
   }
 }
 
-/** RFC 6749 section 4.4. */
+/** Fetches a token by client_credentials (RFC 6749 section 4.4). */
 async function fetchToken(
   fetch: TransmitterFetch,
   endpoint: string,
   { settings, clock }: { readonly settings: TransmitterSettings; readonly clock: () => number },
 ): Promise<Token> {
   const { client_id: id = '', scope = 'ssf.manage', resource } = settings.authorization
-  // Section 2.3.1: both are form-encoded before they are joined.
+  // RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined.
   const [user = '', password = ''] = [id, settings.secret()].map((part) =>
     new URLSearchParams({ v: part }).toString().slice(2),
   )
@@ -183,14 +183,14 @@ type SendOptions = Omit<CallOptions, 'body'> & {
   readonly body?: string
 }
 
-/** SSF 1.0 section 7.2: the well-known part comes before the path of the issuer. */
+/** The URL of the metadata (SSF 1.0 section 7.2): the well-known part comes before the issuer's path. */
 export function wellKnown(issuer: string): string {
   const { origin, pathname } = new URL(issuer)
   return `${origin}/.well-known/ssf-configuration${pathname.replace(/\/$/, '')}`
 }
 
 function parseMetadata(found: Members | null, { url, issuer }: { url: string; issuer: string }): Metadata {
-  // Else one tenant's metadata could speak for another tenant.
+  // Without this, one tenant's metadata could be used for another tenant of the same server.
   if (found?.issuer !== issuer)
     throw new TransmitterError(`${url} is the metadata of another issuer${describeSlash(issuer, found?.issuer)}`)
   const urlAt = (name: string): string | null => {

@@ -1,4 +1,4 @@
-/** Verifies a received SET (RFC 8417, SSF 1.0 section 4): type, signature, issuer and audience, before anything else is read. */
+/** Verifies a received SET (RFC 8417, SSF 1.0 section 4): type, signature, issuer and audience, before its event is read. */
 import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { TokenError } from '../../shared/token/errors.ts'
 import { hasType, type JsonMembers, parseJws } from '../../shared/token/jws.ts'
@@ -10,19 +10,19 @@ import { parseSetClaims, SET_CHARS_MAX, SET_TYPE, type SetClaims } from '../set/
 /** Claims that a SET of one stream must have. */
 export type Expected = {
   readonly iss: string
-  /** One of them is enough. */
+  /** Audiences, of which the SET must have at least one. */
   readonly aud: readonly string[]
   readonly keys: KeySource
   readonly algorithms: readonly AlgorithmName[]
 }
 
 const FUTURE_MS = 60_000
-/** An older SET is refused, because it may have been seen and forgotten. Transmitters keep what they could not deliver for days. */
+/** The oldest SET that is accepted. An older one may have been seen and forgotten. Transmitters keep undelivered SETs for days. */
 const AGE_MAX_MS = 7 * 86_400_000
-/** The time for which a seen SET is kept: a day more than it is accepted. */
+/** How long the id of a seen SET is kept: a day longer than it is accepted. */
 export const SEEN_KEPT_MS = AGE_MAX_MS + 86_400_000
 
-/** Throws SetError; TokenError `keys_unavailable` when nobody can say whether the SET is good. */
+/** Throws SetError when the SET is refused; TokenError `keys_unavailable` when it could not be verified now. */
 export async function verifySet(text: string, expected: Expected, nowMs: number): Promise<SetClaims> {
   const jws = parseJws(text, SET_CHARS_MAX)
   if (jws === null) throw new SetError('invalid_request', 'the SET is not a compact JWS (RFC 7515), or uses extensions')

@@ -17,7 +17,7 @@ export const CAEP_EVENTS = {
   riskLevelChange: `${CAEP}/risk-level-change`,
 } as const
 
-/** SSF 1.0 sections 8.1.4 and 8.1.5: about the stream itself. They may be sent though no receiver asked for them. */
+/** Events about the stream itself (SSF 1.0 sections 8.1.4 and 8.1.5). They are sent even if the receiver did not request them. */
 export const STREAM_EVENTS = {
   verification: `${SSF}/verification`,
   streamUpdated: `${SSF}/stream-updated`,
@@ -34,9 +34,9 @@ export const RISC_EVENTS = {
 } as const
 
 const own = (issuer: string, name: string): string => `${issuer.replace(/\/$/, '')}/events/${name}`
-/** No event of CAEP says that the entitlements of an organization changed. */
+/** An event of our own, since CAEP has none that says that an organization's entitlements changed. */
 export const entitlementUpdated = (issuer: string): string => own(issuer, 'entitlement-updated')
-/** Nor that a client may no longer act for a person, which ends no session of the person. */
+/** An event of our own, since CAEP has none that says that a client may no longer act for a person. */
 export const delegationEnded = (issuer: string): string => own(issuer, 'delegation-ended')
 
 /** CAEP 1.0 section 2: who caused an event. */

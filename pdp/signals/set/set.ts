@@ -1,4 +1,4 @@
-/** Security Event Tokens (RFC 8417) as SSF 1.0 and its interoperability profile have them: one event about one subject. */
+/** Security event tokens (SETs, RFC 8417) in the form of SSF 1.0 and its interoperability profile: one event about one subject. */
 import { textIssue } from '../../shared/domain/json.ts'
 import { hasType, type JsonMembers, type Jws, members, parseJws } from '../../shared/token/jws.ts'
 import { SetError } from './errors.ts'
@@ -9,7 +9,7 @@ import { parseSubject, type SubjectIdentifier } from './subjects.ts'
 export const SET_TYPE = 'secevent+jwt'
 /** Media type of a pushed SET (RFC 8935 section 2.1). */
 export const SET_MEDIA_TYPE = 'application/secevent+jwt'
-/** The longest whole SET, compact. */
+/** The most characters of a SET in compact form. */
 export const SET_CHARS_MAX = 65_536
 
 const ID_CHARS_MAX = 512
@@ -25,13 +25,13 @@ export type SetClaims = {
   readonly jti: string
   /** The same for all events of one cause. */
   readonly txn: string | null
-  /** Seconds since the epoch, when the event happened; of an event that has no `event_timestamp` (RFC 8417 section 2.2). */
+  /** When the event happened, in seconds since the epoch (RFC 8417 section 2.2), for events without `event_timestamp`. */
   readonly toe: number | null
   readonly subject: SubjectIdentifier
   readonly event: SecurityEvent
 }
 
-/** The claims of a SET. Nothing is verified here: neither signature, nor issuer, nor audience. */
+/** A decoded SET whose signature, issuer and audience are not verified. */
 export type UnverifiedSet = { readonly jws: Jws; readonly claims: SetClaims }
 
 /** Throws SetError `invalid_request`, whose message names the claim. */
@@ -53,7 +53,7 @@ export function parseSetClaims(payload: JsonMembers): SetClaims {
     jti: textAt(payload, 'jti'),
     txn: payload.txn === undefined ? null : textAt(payload, 'txn'),
     toe: payload.toe === undefined ? null : secondsOf(payload.toe, 'toe'),
-    // Other names in it must not keep a session alive: without a part for the session, all of the user's are meant.
+    // Parts in unknown formats are left out. Without the part `session`, the event then ends all sessions of the user.
     subject: parseSubject(payload.sub_id, 'sub_id', 'left out'),
     event: eventOf(payload.events),
   }

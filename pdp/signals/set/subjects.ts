@@ -18,11 +18,11 @@ export type SimpleSubject =
   | { readonly format: 'jwt_id'; readonly iss: string; readonly jti: string }
   | { readonly format: 'saml_assertion_id'; readonly issuer: string; readonly assertion_id: string }
   | { readonly format: 'ip-addresses'; readonly 'ip-addresses': readonly string[] }
-/** Several things about one principal. SSF 1.0 section 3.3 allows members besides those that it names. */
+/** One principal, named by several parts. SSF 1.0 section 3.3 allows other parts than those that it names. */
 export type ComplexSubject = { readonly format: 'complex'; readonly parts: ReadonlyMap<string, SimpleSubject> }
 export type SubjectIdentifier = SimpleSubject | ComplexSubject
 
-/** SSF 1.0 section 3.3. */
+/** The parts that SSF 1.0 section 3.3 names. */
 export const COMPLEX_PARTS = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group'] as const
 
 const TEXT_CHARS_MAX = 1_024
@@ -60,14 +60,14 @@ export function parseSubject(
   if (names.length === 0 || names.length > PARTS_MAX) throw invalid(`${place} has not 1 to ${PARTS_MAX} members`)
   const wrong = names.find((name) => !PART_NAME.test(name))
   if (wrong !== undefined) throw invalid(`${place} has a member whose name is malformed`)
-  // Never the user: an event without them would be acknowledged, and end nothing of theirs.
+  // The part `user` is never left out: an event without it would be acknowledged, but end nothing.
   const isKept = (name: string): boolean => name === 'user' || !isOfUnknownFormat(given[name])
   const known = unknownParts === 'refused' ? names : names.filter(isKept)
   const parts = known.map((name) => [name, parseSimple(given[name], `${place}.${name}`)] as const)
   return { format: 'complex', parts: new Map(parts) }
 }
 
-/** Formats may be registered or agreed on (RFC 9493 section 3), such as that of a vendor for its devices. */
+/** Is it in a format that we do not know? RFC 9493 section 3 allows further ones, such as a vendor's for its devices. */
 function isOfUnknownFormat(value: unknown): boolean {
   const { format } = members(value) ?? {}
   return typeof format === 'string' && !isForm(format) && !['complex', 'aliases', 'ip-addresses'].includes(format)
@@ -128,12 +128,12 @@ function requireMembers(given: JsonMembers, names: readonly string[], place: str
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= TEXT_CHARS_MAX && textIssue(value) === null
 
-/** As it is sent. */
+/** The subject as JSON. */
 export function formatSubject(subject: SubjectIdentifier): JsonMembers {
   return subject.format === 'complex' ? { format: 'complex', ...Object.fromEntries(subject.parts) } : subject
 }
 
-/** One text for identical subjects, whatever the order of their members. */
+/** A text that is equal for identical subjects, whatever the order of their members. */
 export function subjectKey(subject: SubjectIdentifier): string {
   return JSON.stringify(sorted(formatSubject(subject)))
 }
@@ -150,8 +150,8 @@ function sorted(value: unknown): unknown {
 }
 
 /**
- * SSF 1.0 section 8.1.3.1. Simple subjects match when they are identical, complex ones when each member is absent in one
- * of them or identical. The text does not say whether a simple subject matches a complex one: here it is the user of it.
+ * Matches subjects by SSF 1.0 section 8.1.3.1: simple subjects must be identical; of complex ones, each part must be identical or
+ * absent in one. A simple subject matches a complex one here if it is its user, which the standard leaves open.
  */
 export function subjectsMatch(a: SubjectIdentifier, b: SubjectIdentifier): boolean {
   if (a.format !== 'complex' && b.format !== 'complex') return subjectKey(a) === subjectKey(b)

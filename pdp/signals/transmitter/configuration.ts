@@ -1,4 +1,4 @@
-/** A stream as its receiver sees it and writes it (SSF 1.0 section 8.1.1), and the transmitter's metadata (section 7.1). */
+/** The configuration of a stream as its receiver reads and writes it (SSF 1.0 section 8.1.1), and our metadata (section 7.1). */
 import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -8,7 +8,7 @@ import type { Stream, StreamRequest, SubjectFormat } from './streams.ts'
 
 export const PUSH = 'urn:ietf:rfc:8935'
 export const POLL = 'urn:ietf:rfc:8936'
-/** Seconds. */
+/** The shortest time between two verifications that we allow, in seconds. */
 export const VERIFICATION_INTERVAL = 30
 export const SUBJECT_FORMATS: readonly SubjectFormat[] = ['complex', 'iss_sub']
 
@@ -23,7 +23,7 @@ export const SSF_PATHS = {
 } as const
 const urlOf = (issuer: string, path: string): string => issuer.replace(/\/$/, '') + path
 
-/** Built from the configured issuer alone. */
+/** The transmitter's metadata, whose URLs follow from the configured issuer alone. */
 export function metadataOf(issuer: string, jwksUri: string): JsonObject {
   return {
     spec_version: '1_0',
@@ -40,7 +40,7 @@ export function metadataOf(issuer: string, jwksUri: string): JsonObject {
   }
 }
 
-/** Without the Authorization field, which is a secret. */
+/** The configuration, without the Authorization field, which is secret. */
 export function configurationOf(issuer: string, stream: Stream): JsonObject {
   const delivery =
     stream.endpointUrl === null
@@ -86,7 +86,7 @@ export type BodyDeps = {
 }
 type For = { readonly id: string; readonly body: StreamBody }
 
-/** A new stream, or the whole of what the receiver supplies: what is absent is deleted. Throws PdpError `request_invalid`. */
+/** The request for a new or replaced stream; absent members are deleted. Throws PdpError `request_invalid`. */
 export function requestOf(deps: BodyDeps, { id, body }: For): StreamRequest {
   return {
     ...deliveryOf(deps, { id, body }, null),
@@ -96,7 +96,7 @@ export function requestOf(deps: BodyDeps, { id, body }: For): StreamRequest {
   }
 }
 
-/** An absent member stays. Throws PdpError `request_invalid`. */
+/** The request after a patch; absent members stay. Throws PdpError `request_invalid`. */
 export function patchedRequest(deps: BodyDeps, stream: Stream, body: StreamBody): StreamRequest {
   const { endpointUrl, authorizationSealed } = stream
   return {
@@ -109,7 +109,7 @@ export function patchedRequest(deps: BodyDeps, stream: Stream, body: StreamBody)
   }
 }
 
-/** SSF 1.0 section 8.1.1.3: what the transmitter supplies may be repeated, and not changed. Throws PdpError `request_invalid`. */
+/** Throws PdpError `request_invalid` when the receiver changes members that only we may set (SSF 1.0 section 8.1.1.3). */
 export function requireUnchanged(issuer: string, stream: Stream, body: StreamBody): void {
   for (const [name, value] of Object.entries(suppliedByUs(issuer, stream)))
     if (body[name] !== undefined && !isSame(body[name], value))
@@ -143,7 +143,7 @@ function deliveryOf(deps: BodyDeps, { id, body }: For, before: Stream | null): D
   }
   if (authorization !== undefined)
     return { endpointUrl: url, authorizationSealed: sealAuthorization(deps.masterKeys, id, authorization) }
-  // It is not shown, so a receiver that repeats what it reads does not repeat it.
+  // The field is never shown, so a receiver that sends back what it has read lacks it; the stored one stays.
   return { endpointUrl: url, authorizationSealed: before?.endpointUrl === url ? before.authorizationSealed : null }
 }
 
@@ -151,7 +151,7 @@ function invalid(place: string, message: string): PdpError {
   return new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
 }
 
-/** The Authorization field that a receiver wants at its endpoint: stored encrypted, never shown or logged. */
+/** The encryption purpose of the Authorization field for a receiver's endpoint, which is never shown or logged. */
 export const AUTHORIZATION_PURPOSE = 'signal-authorization'
 export const nameOfAuthorization = (stream: string): string => `signal-stream ${stream}`
 

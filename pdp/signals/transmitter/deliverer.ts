@@ -1,4 +1,4 @@
-/** Pushes what streams have to send. Any process may; leases, by a lease in the database, let one at a time deliver a stream. */
+/** Pushes the SETs of streams. Every process may do it; a lease in the database lets one process at a time deliver a stream. */
 
 import { randomUUID } from 'node:crypto'
 import { Batcher } from '../../engine/store/batcher.ts'
@@ -10,7 +10,7 @@ import { nextSets, type PendingSet, type QueueDeps } from './queue.ts'
 import { backoffMs, FAILING_MS_MAX } from './retries.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
-/** With the last call, shorter than the lease of a turn. */
+/** How long a batch may take before its last call; with that call, it is shorter than the lease. */
 const BATCH_MS_MAX = 5_000
 
 export type DeliveryOutcome = PushOutcome['kind'] | 'paused'
@@ -18,11 +18,11 @@ export type DelivererDeps = PauseDeps & {
   readonly feed: Pick<Feed, 'after' | 'newest'>
   readonly random: () => number
 }
-/** `nothing`: another process has it, or there is nothing to send now. */
+/** `nothing`: another process has the lease, or there is nothing to send now. */
 export type Round = 'more' | 'nothing' | 'failed'
 /**
- * One batch of one stream. `wanted`: the number of its newest event that is known. Throws PdpError `store_unavailable`; what was
- * sent but not recorded is sent again.
+ * Delivers one batch of one stream. `wanted`: the number of the stream's newest known event. Throws PdpError `store_unavailable`;
+ * SETs that were sent but not recorded are sent again.
  */
 export type Deliver = (id: string, wanted: number) => Promise<Round>
 
@@ -88,16 +88,16 @@ async function settle(
     await pauseStream(deps, stream, `delivery failed for ${FAILING_MS_MAX / 3_600_000} hours: ${reason ?? 'failed'}`)
 }
 
-/** Longer than a batch with its last call: its holder stops before it ends. */
+/** How long a lease lasts: longer than a batch with its last call, so that its holder ends before it. */
 const LEASE_SECONDS = 16
-/** SETs of a stream's turn; of all turns that are taken at once, so that the first one need not wait for the signatures of all. */
+/** The most SETs of one stream's turn, and of all turns taken together: the first one must not wait for too many signatures. */
 const BATCH_MAX = 20
 const SETS_MAX = 100
 const TAKEN_MAX = 50
 const ENDED_MAX = 200
 
 type Leased = { readonly stream: Stream; readonly sets: readonly PendingSet[]; readonly more: boolean }
-/** The result of a turn. `jtis`: names the SETs that need not be sent again. */
+/** The result of a turn. `jtis`: the SETs that need not be sent again. */
 type Ended = {
   readonly stream: Stream
   readonly jtis: readonly string[]
@@ -109,9 +109,9 @@ type Ended = {
   readonly waitMs: number
 }
 type Leases = {
-  /** Null: another process has it, or there is nothing to send. `wanted`: the number of its newest event that is known. */
+  /** Takes the lease; null when another process has it or nothing is to be sent. `wanted`: as in Deliver. */
   take(id: string, wanted: number): Promise<Leased | null>
-  /** Records what was delivered, and gives the turn back. Who took over an ended lease keeps it. */
+  /** Records what was delivered, and gives the lease back, unless another process has taken it over meanwhile. */
   end(ended: Ended): Promise<void>
 }
 
@@ -126,12 +126,12 @@ const TAKE = `
     for update of c skip locked)
   update signal_stream s set lease_id = $3, lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
   from due where s.stream_id = due.stream_id returning ${STREAM_COLUMNS}`
-// A pause that was announced is over when nothing up to its announcement is left.
+// A paused stream still delivers everything up to the event that announced the pause.
 const GIVE_BACK = `
   update signal_stream s set lease_id = null, lease_until = null,
     announced_number = case when s.status = 'paused' and s.announced_number = q.announced then null else s.announced_number end
   from unnest($1::text[], $2::bigint[]) q(id, announced) where s.stream_id = q.id and s.lease_id = $3`
-// Rows of streams are locked first, as by everybody else who changes a stream and what it has to send.
+// The rows of streams are locked before those of SETs, as everywhere, which prevents deadlocks.
 const END = `
   with locked as materialized (
     select s.stream_id from signal_stream s where s.stream_id = any($1) order by s.stream_id for update),
@@ -189,7 +189,7 @@ async function takeAll(deps: Parameters<typeof createLeases>[0], asks: readonly 
       streams.map((stream) => ({
         stream,
         ahead: isEnabled(stream) ? ahead : null,
-        // After a failure one SET is tried, not a batch.
+        // After a failure, a single SET is tried rather than a batch.
         countMax: stream.attemptsCount > 0 ? 1 : countMax,
       })),
     )
@@ -206,7 +206,7 @@ async function takeAll(deps: Parameters<typeof createLeases>[0], asks: readonly 
     )
     for (const ask of asks) ask.done(leases.get(ask.id) ?? null)
   } catch (err) {
-    // The others are tried again without the one that failed: their leases must not be in the way.
+    // The Batcher repeats the other streams without the one that failed, so their leases must be free.
     await giveBack(
       sql,
       streams.map((stream) => ({ ...stream, announcedNumber: null })),

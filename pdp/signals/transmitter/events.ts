@@ -13,12 +13,12 @@ export type OutboxRow = {
   readonly organization: string | null
   readonly atMs: number
   readonly data: JsonObject
-  /** Each organization of the event with those above it. One that was deleted is absent. */
+  /** Each organization of the event, with itself and those above it. A deleted one is absent. */
   readonly ancestors: ReadonlyMap<string, readonly string[]>
 }
 /** The facts that decide which events a receiver gets. */
 export type Audience = {
-  /** Each of them, where there is one, must be the event's organization or above it. */
+  /** Organizations; each that is not null must be the event's organization or above it. */
   readonly bounds: readonly (string | null)[]
   /** The app whose roles the receiver may see. */
   readonly app: string | null
@@ -31,7 +31,7 @@ export type Content = {
   readonly members: JsonObject
 }
 
-/** Events that no receiver of signals has a use for are absent. */
+/** The URI of each event type; a type that is absent is not sent to receivers. */
 const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string } = {
   'session.revoked': () => CAEP_EVENTS.sessionRevoked,
   'user.signed_out': () => CAEP_EVENTS.sessionRevoked,
@@ -42,21 +42,21 @@ const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string }
   'session.established': () => CAEP_EVENTS.sessionEstablished,
   'assurance.changed': () => CAEP_EVENTS.assuranceLevelChange,
 }
-/** Every sign-in: only for receivers that name them. */
+/** Events at every sign-in, which only receivers get that request them by name. */
 const ON_REQUEST: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionEstablished, CAEP_EVENTS.assuranceLevelChange])
-/** All that this transmitter sends, but for the events about a stream. */
+/** All event types that this transmitter sends, except for those about a stream. */
 export const eventsSupported = (issuer: string): readonly string[] => [
   ...new Set(Object.values(TYPES).map((uri) => uri(issuer))),
 ]
 
-/** Events for a receiver that asks for these types; null: it did not say. */
+/** The event types that a receiver gets. `eventsRequested` null: it did not name any. */
 export const eventsDelivered = (
   issuer: string,
   { eventsRequested }: { readonly eventsRequested: readonly string[] | null },
 ): readonly string[] =>
   eventsSupported(issuer).filter((type) => eventsRequested?.includes(type) ?? !ON_REQUEST.has(type))
 
-/** Null for a receiver that did not ask for it, or may not see it. */
+/** The event for a receiver; null if the receiver did not request it or may not see it. */
 export function contentOf(issuer: string, row: OutboxRow, audience: Audience): Content | null {
   const type = TYPES[row.type]?.(issuer)
   if (type === undefined || !audience.eventsDelivered.has(type)) return null
@@ -90,12 +90,12 @@ function subjectOf(
   if (person !== null) parts.set('user', of(person))
   if (client !== null) parts.set('application', of(client))
   if (session !== null) parts.set('session', { format: 'opaque', id: session })
-  // A subject has one tenant at most; without one it is about all of them.
+  // A subject can name one tenant only; without one, the event is about all of them.
   if (tenant !== undefined && others.length === 0) parts.set('tenant', { format: 'opaque', id: tenant })
   return { format: 'complex', parts }
 }
 
-/** CAEP 1.0 section 2: seconds since the epoch, when it happened. */
+/** The time of an event in seconds since the epoch (CAEP 1.0 section 2). */
 const seconds = (ms: number): number => Math.floor(ms / 1_000)
 
 function membersOf({ type, data, atMs }: OutboxRow, { app }: Audience): JsonObject | null {

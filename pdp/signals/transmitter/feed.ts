@@ -1,10 +1,10 @@
-/** The outbox as this process follows it: the newest events in memory, read once for all streams, with a callback for new ones. */
+/** Follows the outbox: reads new events once for all streams, keeps the newest in memory, and calls listeners. */
 import type { Queries } from '../../engine/store/directory.ts'
 import { newestEvent, numberEvents } from '../../engine/store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'
 
 const POLL_MS = 250
-/** After a commit of this process: soon, and once for the commits of some milliseconds; of more while many come. */
+/** The delay between a commit of this process and the reading, which serves all commits in it; a longer one while many come. */
 const POKED_MS = 5
 const POKED_AGAIN_MS = 25
 const KEPT_MAX = 5_000
@@ -15,13 +15,13 @@ export type Feed = {
   newest(): number
   /** Events with numbers after `after`, in order, at most `PAGE_MAX`. [] when this process knows of none yet. */
   after(after: number): Promise<readonly OutboxRow[]>
-  /** The same, with all that was committed before the call. */
+  /** Does what `after` does, including all events that were committed before the call. */
   fresh(after: number): Promise<readonly OutboxRow[]>
-  /** The same from memory; null when some of them are not in it. */
+  /** Does what `after` does from memory alone; null when some of the events are not in memory. */
   recent(after: number): readonly OutboxRow[] | null
-  /** A transaction of this process was committed: there may be news. */
+  /** To be called after a transaction of this process was committed: there may be new events. */
   poke(): void
-  /** Called when there are events after those known before. The returned function ends it. */
+  /** Calls `listener` when there are new events, until the returned function is called. */
   subscribe(listener: () => void): () => void
   close(): Promise<void>
 }
@@ -38,7 +38,7 @@ const ANCESTORS = `
       where o.parent_id is not null and up.depth < 100)
   select id, array_agg(above) as above from up group by id`
 
-/** `onError`: the database did not answer; it is asked again. */
+/** `onError`: called when the database did not answer; it is asked again. */
 export function createFeed(deps: { readonly sql: Queries; readonly onError: (error: unknown) => void }): Feed {
   const { sql, onError } = deps
   const listeners = new Set<() => void>()
@@ -50,8 +50,8 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
     try {
       await numberEvents(sql)
       const stored = await newestEvent(sql)
-      // The first look: streams that are behind find what they missed in memory. Or a database that was restored: what is kept
-      // of later numbers never happened there.
+      // The first reading: it also reads older events, for streams that are behind. Or the database was restored from a backup:
+      // the events in memory with later numbers do not exist there.
       const isNew = before < 0 || stored < before
       kept = isNew
         ? await readUpTo(sql, stored, Math.max(0, stored - KEPT_MAX), [])
@@ -71,7 +71,7 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
     if (newest >= 0 && after >= newest) return []
     const first = kept[0]
     if (first === undefined || after < first.seq - 1) return null
-    // Numbers have no gaps, but where old events were deleted.
+    // Numbers have gaps only where old events were deleted.
     const place = after + 1 - first.seq
     const next = kept[place]?.seq === after + 1 ? place : kept.findIndex(({ seq }) => seq > after)
     return next < 0 ? [] : kept.slice(next, next + PAGE_MAX)
@@ -96,7 +96,7 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
   }
 }
 
-/** Follows at once, then every `POLL_MS`, and sooner after a poke. `follow` returns whether there was news, and does not throw. */
+/** Calls `follow` at once, then every `POLL_MS`, and sooner after a poke. It returns whether there were new events, and never throws. */
 function createTurns(follow: () => Promise<boolean>) {
   let following: Promise<void> | null = null
   let isPokedAgain = false
@@ -148,7 +148,7 @@ async function readUpTo(
   while (at < newest) {
     const page = await read(sql, at)
     kept = [...kept, ...page].slice(-KEPT_MAX)
-    // Those that are missing were deleted meanwhile.
+    // Events that are missing from the page were deleted meanwhile.
     at = page.at(-1)?.seq ?? newest
   }
   return kept

@@ -1,4 +1,4 @@
-/** The events that a stream holds while its receiver does not take them: no more than the published bound. */
+/** Limits the events that a stream holds while its receiver does not take them to the published bound. */
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'
@@ -7,9 +7,9 @@ import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 /** Published bound: an enabled stream that holds more is paused, and a paused one loses the oldest of them. */
 export const HELD_MAX = 100_000
-/** A receiver that enables a stream which holds much has time to take it. */
+/** How long after enabling its stream a receiver has time to take the held events. */
 const LEFT_SECONDS = 3_600
-/** By so many times the bound is exceeded before events are dropped, so that one event tells the receiver of many. */
+/** Events are dropped once the bound is exceeded by this factor, so that one event reports many dropped ones. */
 const SLACK = 1.1
 
 export type HeldDeps = PauseDeps & {
@@ -20,13 +20,13 @@ type HoldingStream = Stream & {
   readonly heldFrom: number | null
   readonly heldSeq: number
   readonly heldCount: number
-  /** For so long the receiver took nothing, since the stream is enabled. */
+  /** True when the receiver has taken nothing for LEFT_SECONDS since the stream was enabled. */
   readonly isLeft: boolean
 }
 const HELD_COLUMNS = `${STREAM_COLUMNS}, s.held_from as "heldFrom", s.held_seq as "heldSeq", s.held_count as "heldCount",
   greatest(s.created_at, s.enabled_at, s.last_delivered_at) < now() - make_interval(secs => ${LEFT_SECONDS}) as "isLeft"`
 
-/** Counts on from where the last look ended, and acts on what it found. False: there is more to count. */
+/** Continues the count of held events, and pauses or drops if there are too many. False: there is more to count. */
 export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   const { sql, feed, heldMax } = deps
   const ahead = { after: feed.after, upTo: feed.newest() }
@@ -65,7 +65,7 @@ export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   return true
 }
 
-/** When the stream is enabled again, its receiver gets that event before those that follow. */
+/** Drops the oldest events, and stores an event that says so; the receiver gets it before the events that are left. */
 async function drop(
   deps: HeldDeps,
   { id, cursor: before }: Stream,

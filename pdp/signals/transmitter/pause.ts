@@ -26,7 +26,7 @@ export async function pauseStream(deps: PauseDeps, { id }: Pick<Stream, 'id'>, r
     const members = { status: 'paused', reason }
     const set = await tellReceiver(deps, sql, { stream, type: STREAM_EVENTS.streamUpdated, members })
     if (stream.endpointUrl === null) await stop(sql, id, { reason, announced: set.number })
-    // Once and outside the order, because what is before it cannot be delivered.
+    // The event is sent once and out of order, because the SETs before it cannot be delivered.
     else await sql.query('delete from signal_pending where stream_id = $1 and number = $2', [id, set.number])
     return { set, stream }
   })
@@ -52,7 +52,7 @@ const stop = (
     [id, reason, announced],
   )
 
-/** The SET itself is not logged: it says who did what. */
+/** Logs the outcome, without the SET itself, which says who did what. */
 export function noteOutcome(
   { log }: { readonly log: Log },
   { id: stream, client }: Pick<Stream, 'id' | 'client'>,

@@ -1,4 +1,4 @@
-/** One poll (RFC 8936 section 2): acknowledgements first, then what is to be sent, in one transaction. */
+/** Answers one poll (RFC 8936 section 2): takes acknowledgements, then reads the next SETs, in one transaction. */
 
 import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -6,7 +6,7 @@ import type { Feed } from './feed.ts'
 import { nextSets, type QueueDeps } from './queue.ts'
 import { type Receiver, readStream } from './streams.ts'
 
-/** SETs of one answer at most. */
+/** The most SETs of one answer. */
 export const POLL_EVENTS_MAX = 100
 const REASON_CHARS_MAX = 200
 
@@ -61,7 +61,7 @@ export async function pollStream(
   return polled.answer
 }
 
-/** An unknown id was acknowledged before. */
+/** Deletes acknowledged SETs, and returns their ids. An unknown id was acknowledged before, and is ignored. */
 async function forget(sql: Queries, id: string, jtis: readonly string[]): Promise<readonly string[]> {
   if (jtis.length === 0) return []
   const rows = await sql.query<{ jti: string }>(

@@ -1,4 +1,4 @@
-/** Pushes one token to its receiver, and says what the answer means: a SET (RFC 8935 section 2), or a logout token. */
+/** Pushes a SET (RFC 8935 section 2) or a logout token to its receiver, and interprets the answer. */
 
 import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
 import { members } from '../../shared/token/jws.ts'
@@ -9,7 +9,7 @@ const ANSWER_BYTES_MAX = 65_536
 const RETRY_AFTER_SECONDS_MAX = 3_600
 const DESCRIPTION_CHARS_MAX = 200
 
-/** `refused`: the receiver cannot read this SET, and would not a second time. `failed`: it is tried again. */
+/** `refused`: the receiver does not accept this SET, so a retry is useless. `failed`: it is tried again. */
 export type PushOutcome =
   | { readonly kind: 'delivered'; readonly warning: string | null }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -30,7 +30,7 @@ export async function pushSet(
   return { ...outcome, warning: `answered ${outcome.status} instead of 202 (RFC 8935 section 2.2)` }
 }
 
-/** OpenID Connect Back-Channel Logout 1.0 sections 2.5 and 2.8. Never throws. */
+/** Pushes a logout token (OpenID Connect Back-Channel Logout 1.0 sections 2.5 and 2.8). Never throws. */
 export async function pushLogout(
   post: Pick<GuardedPost, 'post'>,
   call: { readonly url: string; readonly token: string },
@@ -59,7 +59,7 @@ async function push(
   }
 }
 
-/** RFC 8935 section 2.3, RFC 6749 section 5.2. What the receiver wrote is shortened, and has no control characters. */
+/** The receiver's error message (RFC 8935 section 2.3, RFC 6749 section 5.2), shortened and without control characters. */
 function describe(body: Buffer | null): string {
   try {
     const { err, description, error, error_description } = members(JSON.parse(body?.toString() ?? '')) ?? {}
@@ -73,13 +73,13 @@ function describe(body: Buffer | null): string {
   }
 }
 
-/** RFC 9110 section 10.2.3, in seconds. */
+/** Milliseconds of a Retry-After field in seconds (RFC 9110 section 10.2.3). */
 function retryAfterOf(value: string | undefined): number | null {
   if (value === undefined || !/^\d{1,9}$/.test(value)) return null
   return Math.min(Number(value), RETRY_AFTER_SECONDS_MAX) * 1_000
 }
 
-/** A code of the system, such as ECONNREFUSED; never a text that could hold the URL's query. */
+/** A system error code, such as ECONNREFUSED; never a message, which could hold the query of the URL. */
 function reasonOf(error: unknown): string {
   if (error instanceof TargetRefused) return `the endpoint ${error.message}`
   if (!(error instanceof Error)) return 'failed'

@@ -1,4 +1,4 @@
-/** Security event tokens that a stream has to send: they are stored before they leave, so that a retry has the same bytes. */
+/** The SETs that a stream has to send. They are stored before they are sent, so that a retry has the same bytes. */
 import { createHmac } from 'node:crypto'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
@@ -21,7 +21,7 @@ export type QueueDeps = {
   readonly issuer: string
   readonly masterKeys: MasterKeys
   readonly signSet: SignSet
-  /** Ids of the keys that receivers find at the issuer. */
+  /** Ids of the keys that the issuer publishes for receivers. */
   readonly publishedKids: () => ReadonlySet<string>
   readonly clock: () => number
 }
@@ -29,7 +29,7 @@ export type QueueDeps = {
 const JTI_BYTES = 16
 export const SIGNALS_PURPOSE = 'signals'
 
-/** `ahead`: where events come from that were not tried before; null: only those that were. */
+/** `ahead`: the source of further events; null: only SETs that are stored already. */
 export type SetsQuery = { readonly stream: Stream; readonly ahead: Ahead | null; readonly countMax: number }
 export type Next = { readonly sets: readonly PendingSet[]; readonly more: boolean }
 
@@ -48,8 +48,8 @@ type Row = {
 }
 
 /**
- * The SETs to send next on each stream, in order, at most `countMax`. The caller holds the lock of the stream's row, or its
- * lease; null when it lost the lease, or when the stream was changed meanwhile.
+ * The next SETs of each stream, in order, at most `countMax`. The caller must hold the lock of the stream's row, or its lease;
+ * null when it has lost the lease, or the stream was changed meanwhile.
  */
 export async function nextSets(
   deps: QueueDeps,
@@ -68,7 +68,7 @@ export async function nextSets(
   return drawn.map((one) => (stored.has(one.stream.id) ? { sets: [...one.old, ...one.sets], more: one.more } : null))
 }
 
-/** Which events are the stream's. */
+/** Reads the facts that decide which events the stream gets. */
 export async function listenerOf(issuer: string, sql: Queries, stream: Stream): Promise<Listener> {
   const [row] = await sql.query<Row>(READ, [[stream.id], [stream.client], [0]])
   return asListener(issuer, stream, row)
@@ -107,7 +107,7 @@ async function draw(
   return { stream, old, cursor, lostCount, more, sets: await signed(deps, stream, read.drafts) }
 }
 
-/** While it was held, its key may have left the key set: then it is signed again, with the same claims and `jti`. */
+/** A held SET whose key has left the published key set is signed again, with the same claims and `jti`. */
 async function withPublishedKey(deps: QueueDeps, sql: Queries, stream: Stream, set: PendingSet): Promise<PendingSet> {
   if (deps.publishedKids().has(set.kid)) return set
   const again = await deps.signSet(set.claims)
@@ -120,7 +120,7 @@ async function withPublishedKey(deps: QueueDeps, sql: Queries, stream: Stream, s
   return { ...set, ...again }
 }
 
-/** Puts an event about the stream at the end of what is stored. `stream`: its row is locked. */
+/** Stores an event about the stream, behind its stored SETs. The stream's row must be locked. */
 export async function tellReceiver(
   deps: QueueDeps,
   sql: Queries,
@@ -136,7 +136,7 @@ export async function tellReceiver(
 
 type Signed = PendingSet & { readonly seq: number | null; readonly atMs: number }
 
-/** One after the other: the threads that sign are the same that verify the tokens of callers. */
+/** Signs one SET after the other, to leave the threads that sign to the tokens of callers. */
 async function signed(deps: QueueDeps, stream: Stream, drafts: readonly Draft[]): Promise<readonly Signed[]> {
   const sets: Signed[] = []
   for (const { content, row } of drafts) {
@@ -157,7 +157,7 @@ async function signed(deps: QueueDeps, stream: Stream, drafts: readonly Draft[])
   return sets
 }
 
-/** Where a stream has come to, and what it has to send because of it. */
+/** The new position of a stream in the outbox, and the SETs for the events up to it. */
 type Move = {
   readonly stream: Stream
   readonly cursor: number
@@ -165,7 +165,7 @@ type Move = {
   readonly sets: readonly Signed[]
 }
 
-// A writer without a lease holds the lock of the row, which no other statement changes then. Numbers are part of what was signed.
+// A writer has the lease or the lock of the row. `last_number` must be as read, because numbers are part of what was signed.
 const STORE = `
   with moved as (
     update signal_stream s set cursor_seq = greatest(s.cursor_seq, q.cursor), last_number = s.last_number + q.count,
@@ -182,7 +182,7 @@ const STORE = `
       p(id, number, seq, jti, kid, claims, token, at) join moved m on m.stream_id = p.id)
   select stream_id as id from moved`
 
-/** The ids of the streams whose move holds: it is stored, or there was none. */
+/** Stores the moves. @returns the streams whose move was stored, or that had none to store. */
 async function store(sql: Queries, all: readonly Move[]): Promise<ReadonlySet<string>> {
   const isMove = ({ stream, cursor, sets }: Move): boolean => cursor !== stream.cursor || sets.length > 0
   const moves = all.filter(isMove)
@@ -209,7 +209,7 @@ async function store(sql: Queries, all: readonly Move[]): Promise<ReadonlySet<st
   return new Set([...still, ...rows.map(({ id }) => id)])
 }
 
-/** A function of stream and event: whatever is sent twice has one name, by which the receiver knows it. */
+/** The `jti` of an event on a stream: the same whenever it is sent, so the receiver knows a repetition. Keyed: others cannot compute it. */
 export function jtiOf(masterKeys: MasterKeys, stream: string, event: string): string {
   const [key] = masterKeys.derive(SIGNALS_PURPOSE)
   return createHmac('sha256', key)
@@ -221,18 +221,18 @@ export function jtiOf(masterKeys: MasterKeys, stream: string, event: string): st
 
 const jsonOf = (value: object): JsonObject => JSON.parse(JSON.stringify(value))
 
-/** Published bound: an event that a stream could not deliver for so long is dropped, and `stream-updated` says so. */
+/** Published bound: an event that could not be delivered for this long is dropped, and an event `stream-updated` says so. */
 const HELD_MS_MAX = 7 * 86_400_000
-/** Events of others that are passed at once. */
+/** The most events of other streams that one call passes over. */
 const PASSED_MAX = 5_000
 
 type Ahead = {
   /** Events with numbers after this one, in order; [] at the end. */
   after(seq: number): Promise<readonly OutboxRow[]>
-  /** The last number that counts: what is younger than the reading of the stream's settings waits for the next one. */
+  /** The last number to be read: later events wait until the stream's settings have been read again. */
   readonly upTo: number
 }
-/** `row`: of the outbox; null for an event about the stream. */
+/** An event to be signed. `row`: its row of the outbox; null for an event about the stream. */
 type Draft = { readonly content: Content; readonly row: OutboxRow | null }
 
 const aboutStream = (stream: Pick<Stream, 'id'>, type: string, members: JsonObject): Draft => ({
@@ -240,11 +240,11 @@ const aboutStream = (stream: Pick<Stream, 'id'>, type: string, members: JsonObje
   row: null,
 })
 
-/** Which events are a stream's. */
+/** The facts that decide which events a stream gets. */
 type Listener = {
-  /** Null: the client is gone. */
+  /** Null when the client no longer exists. */
   readonly audience: Audience | null
-  /** Subjects that the receiver wants to hear nothing about. */
+  /** Subjects about which the receiver wants no events. */
   readonly removed: readonly SubjectIdentifier[]
 }
 
@@ -275,7 +275,7 @@ export async function readAhead(
     more = rows.length > 0
     for (const row of rows) {
       if (drafts.length === countMax) break
-      // Numbers have no gaps: what is missing was deleted from the outbox.
+      // Numbers have no gaps, so an event that is missing was deleted from the outbox.
       const missing = row.seq - cursor - 1
       const isLate = row.atMs < of.nowMs - HELD_MS_MAX
       cursor = row.seq

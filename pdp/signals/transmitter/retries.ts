@@ -1,11 +1,11 @@
-/** How long a receiver waits after failures of its own, and when it is given up. */
+/** How long to wait before a receiver that failed is called again, and when it is given up. */
 
 const STEPS_MS = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
 const JITTER = 0.25
-/** A stream that failed for so long is paused, and what happens is held for a week; a logout token is given up. */
+/** How long calls may fail. Then a stream is paused, with its events held for a week; a logout token is given up. */
 export const FAILING_MS_MAX = 86_400_000
 
-/** `attempts`: that failed so far, at least 1. `random`: 0 to 1. */
+/** `attempts`: how many attempts have failed, at least 1. `random`: 0 to 1. */
 export function backoffMs(attempts: number, random: number): number {
   const step = STEPS_MS[Math.min(attempts, STEPS_MS.length) - 1] ?? 0
   return Math.round(step * (1 - JITTER + 2 * JITTER * random))

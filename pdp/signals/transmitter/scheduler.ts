@@ -1,4 +1,4 @@
-/** Decides which streams to serve: those of new events at once, and every second all that are due. */
+/** Decides which streams to serve: at once those that a new event is for, and every second all that are due. */
 
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -8,15 +8,15 @@ import type { Feed } from './feed.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 const SWEEP_MS = 1_000
-/** Calls to receivers at once, and of these to receivers whose latest call failed: others never wait for them. */
+/** The most calls to receivers at once, and how many of them to receivers whose last call failed, so that others do not wait. */
 const RUNNING_MAX = 1_000
 const FAILING_RUNNING_MAX = 100
-/** The cursor of a stream without events is moved on when it is so far behind, and once a minute, so that it shows no lag. */
+/** The cursor of a stream without events is moved on when it is this far behind, and once a minute, so that it shows no lag. */
 const PASSED_MIN = 200
 const PASSED_MS = 60_000
-/** A stream's held events are counted again when so large a part of what it may hold was added to the outbox. */
+/** A stream's held events are counted again when this part of its bound was added to the outbox. */
 const COUNTED_SHARE = 0.01
-/** A pushed stream on which nothing came for so long gets a verification event that nobody asked for (SSF 1.0 section 8.1.4). */
+/** A pushed stream without events for this long gets a verification event, unasked, as a sign of life (SSF 1.0 section 8.1.4). */
 const SILENT_SECONDS = 3_600
 
 type Row = Stream & {
@@ -26,7 +26,7 @@ type Row = Stream & {
   readonly hasPending: boolean
   readonly isSilent: boolean
 }
-/** Streams of the table `signal_stream s` that need a sign of life. */
+/** SQL: does the row `s` of signal_stream need a sign of life? */
 export const SILENT = `s.status = 'enabled' and s.endpoint_url is not null and s.attempts_count = 0
   and greatest(s.created_at, s.last_delivered_at, s.verified_at) < now() - make_interval(secs => ${SILENT_SECONDS})`
 const SURVEY = `
@@ -40,15 +40,15 @@ const PASS = `
     select stream_id from signal_stream where stream_id = any($1) for update skip locked)`
 
 export type Scheduler = {
-  /** There is something to send on this stream, or there may be. */
+  /** To be called when there may be something to send on this stream. */
   wake(id: string): void
-  /** Streams were written: they are read again at once. */
+  /** To be called when streams were written: all are read again at once. */
   refresh(): void
   /** Resolves at the next wake of the stream, when another wait for it begins, and when `signal` ends it. */
   wait(id: string, signal: AbortSignal): Promise<'woken' | 'ended'>
   close(): Promise<void>
 }
-/** `wanted`: the newest event of the stream that is known. */
+/** `wanted`: the number of the stream's newest known event. */
 type Entry = { readonly row: Row; readonly audience: Audience; wanted: number }
 
 export function createScheduler(deps: {
@@ -56,9 +56,9 @@ export function createScheduler(deps: {
   readonly sql: Queries
   readonly feed: Feed
   readonly deliver: Deliver
-  /** Nothing came on this stream for long. */
+  /** Called when the stream needs a sign of life. */
   readonly onSilent: (id: string) => Promise<void>
-  /** The stream may hold more than it may. False: there is more to look at. */
+  /** Called when the stream may hold too many events. False: there is more to count. */
   readonly onHolding: (id: string) => Promise<boolean>
   readonly heldMax: number
   readonly log: Log
@@ -76,7 +76,7 @@ export function createScheduler(deps: {
     if (entries.get(id)?.row.endpointUrl !== null) rounds.begin(id, isFailing)
   }
   function announce(event: OutboxRow): void {
-    // After a failure the sweep says when.
+    // A stream whose last call failed is served by the sweep, when its retry is due.
     for (const { row } of entries.announce(event)) if (row.attemptsCount === 0) wake(row.id)
   }
   const follow = createFollower(feed, { onEvent: announce, onRestored: entries.forget })
@@ -121,7 +121,7 @@ export function createScheduler(deps: {
   }
 }
 
-/** Every second, and when something asks for one: one at a time, and one more for all that ask meanwhile. */
+/** Calls `sweep` every second and on request, one at a time; all requests during a sweep are served by one more. */
 function createSweeps(sweep: () => Promise<void>) {
   let isOutdated = false
   let closed = false
@@ -148,7 +148,7 @@ function createSweeps(sweep: () => Promise<void>) {
   }
 }
 
-/** Tells each event that the feed has once. */
+/** Calls `onEvent` once for each event of the feed. */
 function createFollower(
   feed: Feed,
   { onEvent, onRestored }: { readonly onEvent: (row: OutboxRow) => void; readonly onRestored: () => void },
@@ -157,7 +157,7 @@ function createFollower(
   return async () => {
     if (seen < 0) seen = feed.newest()
     if (seen > feed.newest()) {
-      // The database was restored: what was found out about later events is void.
+      // The database was restored from a backup, so later events that were seen do not exist.
       seen = feed.newest()
       onRestored()
     }
@@ -174,7 +174,7 @@ function createEntries(issuer: string, feed: Feed) {
   let entries: ReadonlyMap<string, Entry> = new Map()
   let bounded: ReadonlyMap<string | null, readonly Entry[]> = new Map()
 
-  /** Where the stream was known before as it is now, `announce` saw the events that came since. */
+  /** The entry for a row. If its settings are unchanged, `announce` has seen all events since, and `wanted` stays. */
   function entryOf(row: Row, before: Entry | undefined): Entry {
     if (before !== undefined && isSame(before.row, row)) return { ...before, row }
     const audience = audienceOf(issuer, row)
@@ -186,7 +186,7 @@ function createEntries(issuer: string, feed: Feed) {
   return {
     get: (id: string) => entries.get(id),
     all: () => entries.values(),
-    /** Yields those whose event it is: streams of its organizations and those above, and streams without a bound. */
+    /** Yields the streams that get the event: those bound to its organizations or one above, and those without a bound. */
     *announce(event: OutboxRow): Iterable<Entry> {
       const above = new Set<string | null>([null, ...[...event.ancestors.values()].flat()])
       for (const bound of above)
@@ -200,14 +200,14 @@ function createEntries(issuer: string, feed: Feed) {
       entries = new Map(rows.map((row) => [row.id, entryOf(row, entries.get(row.id))]))
       bounded = Map.groupBy(entries.values(), ({ audience }) => audience.bounds.find((bound) => bound !== null) ?? null)
     },
-    /** The next `replace` looks at all events again. */
+    /** Forgets all entries, so that the next `replace` reads all events again. */
     forget(): void {
       entries = new Map()
     },
   }
 }
 
-/** `passed`: what is new is not for this stream. */
+/** `passed`: none of the new events is for this stream. */
 function stateOf(
   { row, wanted }: Entry,
   { newest, behindMin }: { readonly newest: number; readonly behindMin: number },
@@ -229,7 +229,7 @@ function createLeastBehind(): () => number {
   }
 }
 
-/** Counts what streams hold beside the sweeps, which others wait for. */
+/** Counts the events that streams hold, outside of the sweeps, so that no stream waits for the count. */
 function createHeldCounts(deps: {
   readonly heldMax: number
   readonly onHolding: (id: string) => Promise<boolean>
@@ -237,12 +237,12 @@ function createHeldCounts(deps: {
 }) {
   const { heldMax, onHolding, log } = deps
   const holding = new Set<string>()
-  /** The newest event when a stream was counted last. */
+  /** The number of the newest event when each stream was last counted. */
   const counted = new Map<string, number>()
   let counting: Promise<void> | null = null
   let closed = false
 
-  /** It takes nothing, and so much happened since that all of it would be too much. */
+  /** The stream does not deliver, and there are so many events since its cursor that it may hold too many. */
   const isHolding = ({ status, endpointUrl, attemptsCount, cursor }: Row, newest: number): boolean =>
     newest - cursor > heldMax && (status === 'paused' || endpointUrl === null || attemptsCount > 0)
 
@@ -264,7 +264,7 @@ function createHeldCounts(deps: {
       counted.set(row.id, newest)
       holding.add(row.id)
     },
-    /** Forgets the other streams. */
+    /** Forgets all streams but those kept. */
     keep(isKept: (id: string) => boolean): void {
       for (const id of counted.keys()) if (!isKept(id)) counted.delete(id)
     },
@@ -280,12 +280,12 @@ function createHeldCounts(deps: {
   }
 }
 
-/** Long polls: at most one for a stream. */
+/** The waits of long polls, at most one for each stream. */
 function createWaits() {
   const waits = new Map<string, (why: 'woken' | 'ended') => void>()
   let closed = false
   return {
-    /** False: none waits for this stream. */
+    /** False when no poll waits for this stream. */
     wake(id: string): boolean {
       const waiting = waits.get(id)
       waiting?.('woken')
@@ -311,7 +311,7 @@ function createWaits() {
   }
 }
 
-/** The columns that decide which events are the stream's. */
+/** Compares the columns that decide which events the stream gets. */
 const isSame = (a: Row, b: Row): boolean =>
   a.clientOrganization === b.clientOrganization &&
   a.clientApp === b.clientApp &&
@@ -325,7 +325,7 @@ const audienceOf = (issuer: string, row: Row): Audience => ({
   eventsDelivered: new Set(eventsDelivered(issuer, row)),
 })
 
-/** One round of a stream at a time in this process; what comes meanwhile is looked for after it. */
+/** Runs one round of a stream at a time in this process, and another after it if there were new events meanwhile. */
 function createRounds(deps: {
   readonly deliver: Deliver
   readonly log: Log

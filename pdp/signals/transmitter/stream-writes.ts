@@ -27,18 +27,18 @@ type StatusChange = { readonly status: StreamStatus; readonly reason: string | n
 export type StreamWrites = {
   /** Throws PdpError `request_invalid`, and `conflict` when the receiver has as many streams as it may. */
   create(receiver: Receiver, body: StreamBody): Promise<Stream>
-  /** `replace`: what is absent is deleted. Throws PdpError `request_invalid`. */
+  /** `replace`: absent members are deleted. Throws PdpError `request_invalid`. */
   update(receiver: Receiver, id: string, change: { body: StreamBody; replace: boolean }): Promise<Stream | null>
   remove(receiver: Receiver, id: string): Promise<boolean>
   setStatus(receiver: Receiver, id: string, change: StatusChange): Promise<boolean>
   addSubject(receiver: Receiver, id: string, subject: SubjectIdentifier): Promise<boolean>
-  /** Throws PdpError `conflict` when as many are removed as may be. */
+  /** Throws PdpError `conflict` when the stream has as many removed subjects as it may have. */
   removeSubject(receiver: Receiver, id: string, subject: SubjectIdentifier): Promise<boolean>
-  /** Throws PdpError `overloaded` when it is too soon after the last one, and `conflict` for a disabled stream. */
+  /** Throws PdpError `overloaded` too soon after the last verification, and `conflict` for a disabled stream. */
   verify(receiver: Receiver, id: string, state: string | null): Promise<boolean>
-  /** For operators: a stream of any receiver. */
+  /** The writes of operators, to a stream of any receiver. */
   readonly operator: {
-    /** Tells the receiver, before the stream stops or after it began again. */
+    /** Sets the status, and sends the receiver an event about it: before the stream stops, or after it was enabled. */
     setStatus(id: string, change: StatusChange): Promise<boolean>
     verify(id: string): Promise<boolean>
   }
@@ -47,14 +47,14 @@ export type StreamWritesDeps = Parameters<typeof requestOf>[0] & {
   readonly issuer: string
   readonly sql: Sql
   readonly queue: QueueDeps
-  /** A stream was changed. Inside a transaction it is called before the commit. */
+  /** Called when a stream was changed; inside a transaction, before the commit. */
   readonly onWritten: (id: string) => void
 }
 
 export function createStreamWrites(deps: StreamWritesDeps): StreamWrites {
   const { issuer, sql, queue, onWritten } = deps
 
-  /** Under the lock of the stream's row. Null: there is no such stream. */
+  /** Runs `work` under the lock of the stream's row. Null when there is no such stream. */
   async function locked<T>(
     receiver: Receiver,
     id: string,
@@ -135,7 +135,7 @@ function operatorWrites({ sql, queue, onWritten }: StreamWritesDeps): StreamWrit
       locked(id, async (tx, stream) => {
         if (stream.status === status) return
         await writeStatus(tx, id, { status, reason })
-        // A disabled stream holds nothing, so there is nothing to tell on it.
+        // A disabled stream holds no events, so no event about it is stored either.
         if (status === 'disabled') return
         const members = { status, ...(reason === null ? {} : { reason }) }
         const told = await tellReceiver(queue, tx, { stream, type: STREAM_EVENTS.streamUpdated, members })
@@ -146,7 +146,7 @@ function operatorWrites({ sql, queue, onWritten }: StreamWritesDeps): StreamWrit
   }
 }
 
-/** Throws PdpError `conflict` for a disabled stream. */
+/** Stores a verification event. Throws PdpError `conflict` for a disabled stream. */
 export async function sendVerification(
   queue: QueueDeps,
   tx: Queries,

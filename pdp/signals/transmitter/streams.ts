@@ -1,4 +1,4 @@
-/** The streams of receivers in the database: what a receiver asked for, and where its stream has come to. */
+/** The rows of receivers' streams: the receiver's request, and the stream's position in the outbox. */
 import { randomBytes } from 'node:crypto'
 import type { Queries } from '../../engine/store/directory.ts'
 import { numberEvents } from '../../engine/store/number-events.ts'
@@ -6,16 +6,16 @@ import { formatSubject, type SubjectIdentifier, subjectKey } from '../set/subjec
 
 export type StreamStatus = 'enabled' | 'paused' | 'disabled'
 export const STREAM_STATUSES: readonly StreamStatus[] = ['enabled', 'paused', 'disabled']
-/** `complex`: SSF 1.0 section 3.3, with session and tenant. `iss_sub`: the person alone. */
+/** `complex`: subjects of SSF 1.0 section 3.3, with session and tenant. `iss_sub`: only the person. */
 export type SubjectFormat = 'complex' | 'iss_sub'
 
-/** The manager of streams: a client, and the organization to which its token is limited. */
+/** The client that manages a stream, and the organization to which its token is limited. */
 export type Receiver = { readonly client: string; readonly organization: string | null }
-/** The receiver's request about a stream. Absent is null. */
+/** The receiver's settings of a stream; null for those that are absent. */
 export type StreamRequest = {
   /** Null: the receiver polls. */
   readonly endpointUrl: string | null
-  /** Encrypted. */
+  /** The Authorization field for the endpoint, encrypted. */
   readonly authorizationSealed: string | null
   readonly eventsRequested: readonly string[] | null
   readonly subjectFormat: SubjectFormat
@@ -29,12 +29,12 @@ export type Stream = Receiver &
     readonly cursor: number
     readonly lastNumber: number
     readonly announcedNumber: number | null
-    /** The process that delivers it, or did so last. */
+    /** The lease of the process that delivers the stream, or that did so last. */
     readonly lease: string | null
     readonly attemptsCount: number
     readonly failingSinceMs: number | null
   }
-/** How a stream does, for operators. */
+/** The state of a stream, for operators. */
 export type StreamState = Stream & {
   /** Seconds since the oldest event that is not delivered; 0 when all are delivered. */
   readonly lagSeconds: number
@@ -51,7 +51,7 @@ export const STREAM_COLUMNS = `s.stream_id as id, s.client_id as client, s.organ
   s.subject_format as "subjectFormat", s.description, s.status, s.status_reason as "statusReason", s.cursor_seq as cursor,
   s.last_number as "lastNumber", s.announced_number as "announcedNumber", s.lease_id as lease, s.attempts_count as "attemptsCount",
   (extract(epoch from s.failing_since) * 1000)::float8 as "failingSinceMs"`
-/** Some events that the stream has not passed yet may be none of the receiver's: the lag is never too small. */
+/** The lag may be too large, since events after the cursor may not be for this receiver, but never too small. */
 const STATE_COLUMNS = `${STREAM_COLUMNS}, s.last_error as "lastError", s.dead_count as "deadCount", s.gap_count as "gapCount",
   to_char(s.last_error_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "lastErrorAt",
   to_char(s.last_delivered_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "lastDeliveredAt",
@@ -60,7 +60,7 @@ const STATE_COLUMNS = `${STREAM_COLUMNS}, s.last_error as "lastError", s.dead_co
     (select min(p.happened_at) from signal_pending p where p.stream_id = s.stream_id),
     (select o.created_at from outbox o where o.seq > s.cursor_seq order by o.seq limit 1),
     (select a.created_at from outbox_arrival a order by a.position limit 1))), 0)::float8 end as "lagSeconds"`
-/** An organization-bound token sees the streams of that organization, and not those that carry more. */
+/** The receiver's own streams. A token that is bound to an organization sees only the streams of that organization. */
 const OWN = 's.client_id = $1 and s.organization_id is not distinct from $2'
 export const STREAMS_PER_CLIENT_MAX = 100
 const STREAM_ID_BYTES = 16
@@ -72,7 +72,7 @@ export async function readStreams(sql: Queries, { client, organization }: Receiv
   ])
 }
 
-/** Null for what does not exist, and for another receiver's. `lock`: until the end of the transaction. */
+/** The stream; null if it does not exist or is another receiver's. `lock`: locks its row until the transaction ends. */
 export async function readStream(
   sql: Queries,
   { client, organization }: Receiver,
@@ -87,7 +87,7 @@ export async function readStream(
 
 export const newStreamId = (): string => randomBytes(STREAM_ID_BYTES).toString('base64url')
 
-/** A new stream begins after the newest event. Null: the receiver has as many streams as it may. */
+/** Creates a stream that begins after the newest event. Null when the receiver has as many streams as it may have. */
 export async function createStream(
   sql: Queries,
   receiver: Receiver,
@@ -130,7 +130,7 @@ export async function deleteStream(sql: Queries, receiver: Receiver, id: string)
   return rows.length > 0
 }
 
-/** A disabled stream holds nothing (SSF 1.0 section 8.1.2): what happens until it is enabled is not sent later. */
+/** Sets the status. A disabled stream holds no events (SSF 1.0 section 8.1.2): those until it is enabled are never sent. */
 export async function writeStatus(
   sql: Queries,
   id: string,
@@ -148,7 +148,7 @@ export async function writeStatus(
   if (status === 'disabled') await sql.query('delete from signal_pending where stream_id = $1', [id])
 }
 
-/** How all streams do, in the order of their ids. */
+/** The states of all streams, in the order of their ids. */
 export async function readStates(
   sql: Queries,
   page: { readonly after: string | null; readonly countMax: number },
@@ -168,7 +168,7 @@ export async function readState(sql: Queries, id: string): Promise<StreamState |
 
 const REMOVED_SUBJECTS_MAX = 10_000
 
-/** By default a stream is about all subjects, so a subject is added by forgetting that it was removed. */
+/** Adds a subject by deleting its removal, since a stream is about all subjects by default. */
 export async function addSubject(sql: Queries, stream: string, subject: SubjectIdentifier): Promise<void> {
   await sql.query('delete from signal_removed_subject where stream_id = $1 and subject_key = $2', [
     stream,
@@ -176,7 +176,7 @@ export async function addSubject(sql: Queries, stream: string, subject: SubjectI
   ])
 }
 
-/** False: the receiver removed as many as it may. */
+/** False when the receiver has removed as many subjects as it may. */
 export async function removeSubject(sql: Queries, stream: string, subject: SubjectIdentifier): Promise<boolean> {
   const key = subjectKey(subject)
   const rows = await sql.query(

@@ -1,4 +1,4 @@
-/** The transmitter of Shared Signals in one process: streams of receivers, and what carries events to them. */
+/** The transmitter of Shared Signals in one process: receivers' streams, and the delivery of events to them. */
 import type { Sql } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { GuardedPost } from '../../shared/base/guarded-post.ts'
@@ -22,9 +22,9 @@ import {
   type StreamState,
 } from './streams.ts'
 
-/** Shorter than the time after which proxies give up a request. */
+/** How long a long poll waits: less than the time after which proxies give up a request. */
 const LONG_POLL_MS = 20_000
-/** Transactions at once, so that most connections are left to decisions and writes. */
+/** The most transactions at once, so that most connections are left to decisions and writes. */
 const TRANSACTIONS_MAX = 3
 
 export type TransmitterDeps = {
@@ -40,7 +40,7 @@ export type TransmitterDeps = {
   readonly random: () => number
   readonly log: Log
   readonly onOutcome: (outcome: DeliveryOutcome, count: number) => void
-  /** Events that a stream holds at most. */
+  /** The most events that a stream holds. */
   readonly heldMax?: number
 }
 /** Null means that the receiver has no such stream. All throw PdpError `store_unavailable`. */
@@ -48,27 +48,27 @@ export type Transmitter = StreamWrites & {
   readonly issuer: string
   streams(receiver: Receiver): Promise<readonly Stream[]>
   stream(receiver: Receiver, id: string): Promise<Stream | null>
-  /** Changes streams in the transaction of `sql`. `onWritten` gets the streams for `wake`, which belongs behind the commit. */
+  /** Changes streams in the transaction of `sql`. `onWritten` gets each changed stream; call `wake` for it after the commit. */
   within(sql: Sql, onWritten: (id: string) => void): StreamWrites
-  /** A stream was changed. */
+  /** To be called after a stream was changed. */
   wake(id: string): void
   /**
-   * Waits for the first event, unless told not to. A later poll of the same stream here ends the wait. `again`: authorizes the
-   * receiver once more after a wait.
+   * Answers a poll; waits for the first event unless `returnImmediately` is set. A later poll of the same stream in this process ends
+   * the wait. `again`: authorizes the receiver once more after a wait.
    */
   poll(
     receiver: Receiver,
     id: string,
     asked: { body: PollBody; again(): Promise<Receiver> },
   ): Promise<PollAnswer | null>
-  /** For operators: the streams of all receivers. */
+  /** Reads and writes of operators, for the streams of all receivers. */
   readonly operator: StreamWrites['operator'] & {
     states(page: { readonly after: string | null; readonly countMax: number }): Promise<readonly StreamState[]>
     state(id: string): Promise<StreamState | null>
   }
-  /** A transaction of this process was committed. */
+  /** To be called after a transaction of this process was committed. */
   poke(): void
-  /** Later calls wait for the first one. */
+  /** Stops the transmitter. Later calls wait for the first one. */
   close(): Promise<void>
 }
 
@@ -90,7 +90,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
     onHolding: (id) => lookAtHeld({ ...sending, heldMax }, id),
     onSilent: (id) =>
       sql.transaction(async (tx) => {
-        // The first of several processes finds it silent.
+        // Only the first of several processes finds the stream silent, because its update makes it so no longer.
         const [stream] = await tx.query<Stream>(
           `update signal_stream s set verified_at = now() where s.stream_id = $1 and ${SILENT} returning ${STREAM_COLUMNS}`,
           [id],
@@ -122,7 +122,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
       const ends = AbortSignal.any([over.signal, AbortSignal.timeout(LONG_POLL_MS)])
       try {
         for (let request = body, by = receiver; ; request = onlyAsk(body), by = await again()) {
-          // It waits from before it reads, so that it misses nothing in between.
+          // The wait begins before the reading, so that an event in between is not missed.
           const next = scheduler.wait(id, ends)
           const answer = await pollStream(asked, by, { id, body: request })
           const isDone = answer === null || Object.keys(answer.sets).length > 0 || body.maxEvents === 0
@@ -151,7 +151,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
 
 const onlyAsk = ({ maxEvents }: PollBody): PollBody => (maxEvents === undefined ? {} : { maxEvents })
 
-/** Waits for a turn before a transaction takes a connection. */
+/** Limits the transactions at once: one waits for its turn before it takes a connection. */
 function withFewTransactions(sql: Sql): Sql {
   const waiting: (() => void)[] = []
   let running = 0
