@@ -18,7 +18,7 @@ const PERMISSION_DENIED = 7
 const UNAUTHENTICATED = 16
 const UNAUTHENTICATED_STATUS = 401
 
-/** `toClient`: names and values in turn to add to the response of the service. */
+/** `toClient`: fields to add to the service's response, names and values alternating. */
 export function allowing(
   permit: Permit,
   about: {

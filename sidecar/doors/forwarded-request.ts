@@ -33,7 +33,7 @@ export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: Http
 const ASKED = ['method', 'target', 'host', 'scheme', 'client'] as const
 type AskedFields = { readonly [name in (typeof ASKED)[number]]: readonly string[] } & {
   readonly connection: readonly string[]
-  /** Names and values in turn of what the client sent. */
+  /** The client's fields, names and values alternating. */
   readonly others: readonly string[]
 }
 

@@ -36,7 +36,7 @@ export type DoorOutcome =
       readonly rules: DoorRules
       readonly origin: Origin
       readonly requestId: string
-      /** Names and values in turn to add to the response of the service. */
+      /** Fields to add to the service's response, names and values alternating. */
       readonly toClient: readonly string[]
       /** Fields of the client that the service gets with another value; empty: not at all. */
       readonly rewritten: readonly (readonly [name: string, value: string])[]

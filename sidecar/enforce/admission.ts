@@ -1,4 +1,4 @@
-/** Limits open exchanges: a place for the client on arrival, and places for route and subject when they are known. */
+/** Limits open exchanges: each takes a place for its client on arrival, then places for its route and subject when they are known. */
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
 import { serviceOf } from '../http/upstream-entry.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
@@ -6,23 +6,23 @@ import type { Route } from '../routes/route.ts'
 import { type Places, Stay, type Want } from './places.ts'
 import type { Turns, Waiting } from './turns.ts'
 
-/** The subject of the token. */
+/** The subject of the token, for limits on each subject. */
 export type AdmittedSubject = { readonly issuer: string; readonly subject: string }
 export type AdmittedRoute = Pick<Route, 'id' | 'upstream'>
 export type Admission = {
-  /** Null: no wait was needed. Throws or rejects with RequestError if no place becomes free in time; so does `enter`. */
+  /** Takes a place of the client. Null: at once. Throws or rejects with RequestError if no place becomes free in time; so does `enter`. */
   arrive(): Promise<void> | null
-  /** `subject`: null on a public route. */
+  /** Takes the places of route, service, subject and all. `subject`: null without a token. */
   enter(route: AdmittedRoute, subject: AdmittedSubject | null): Promise<void> | null
-  /** Null: it is the client's turn to ask the PDP. Throws or rejects with RequestError when that does not come in time. */
+  /** Waits until the client may ask the PDP. Null: at once. Throws or rejects with RequestError when that takes too long. */
   turn(): Promise<void> | null
-  /** The turn has ended, with an answer or without. */
+  /** Must be called after each turn, whether the PDP answered or not. */
   answered(): void
 }
 /** `leave` releases all places and ends every wait. */
 export type Admitted = Admission & { leave(): void }
 
-/** For a request that is only evaluated, without limits. */
+/** No limits, for a request that is only evaluated. */
 export const NO_ADMISSION: Admission = {
   arrive: () => null,
   enter: () => null,
@@ -30,7 +30,7 @@ export const NO_ADMISSION: Admission = {
   answered: () => undefined,
 }
 
-/** An open WebSocket does not count as a request: it would hold its place for hours. */
+/** WebSockets are counted apart from requests: an open one would keep its place for hours. */
 export function admit(
   { places, turns }: { readonly places: Places; readonly turns: Turns },
   { address, ...exchange }: Omit<Exchange, 'client'> & { readonly address: string },
@@ -42,9 +42,9 @@ type Exchange = {
   readonly client: string
   readonly upgrade: boolean
   readonly limits: SidecarLimits
-  /** How many requests to services may be open. */
+  /** How many requests to services may be open in all. */
   readonly requestsMax: number
-  /** How many to one of several, so that one that does not answer leaves places for the others; null: there is one. */
+  /** How many may be open to one of several services, so that a silent one leaves places for others; null: there is one. */
   readonly serviceRequestsMax: number | null
 }
 
@@ -52,7 +52,7 @@ class ExchangeAdmission implements Admitted {
   readonly #stay: Stay
   readonly #turns: Turns
   readonly #exchange: Exchange
-  /** For its turn at the PDP. */
+  /** The wait for the turn at the PDP, when there is one. */
   #waiting: Waiting | null = null
   /** The part of `waitingMs` that is used up; it bounds all waits together. */
   #waitedMs = 0
@@ -72,7 +72,7 @@ class ExchangeAdmission implements Admitted {
   enter(route: AdmittedRoute, subject: AdmittedSubject | null): Promise<void> | null {
     const { upgrade, limits, requestsMax, serviceRequestsMax } = this.#exchange
     const wants: Want[] = []
-    // The narrowest limit first: an exchange that waits for its own client's places does not wait in line with others.
+    // The narrowest limit comes first: an exchange that waits for a place of its own subject does not stand in line with others.
     if (subject !== null) {
       const name = named(upgrade, `${subject.issuer} ${subject.subject}`)
       wants.push({ bound: 'subject', name, max: upgrade ? limits.clientWebsocketsMax : limits.subjectRequestsMax })
@@ -116,7 +116,7 @@ class ExchangeAdmission implements Admitted {
   }
 }
 
-/** The same, and whether its places were given: shadow mode keeps these bounds, too. */
+/** The admission, and whether its places were given: shadow mode keeps these bounds, too. */
 export function notePlaces(admission: Admission) {
   let places: 'none' | 'asked' | 'held' = 'none'
   const enter: Admission['enter'] = (route, subject) => {
@@ -133,7 +133,7 @@ export function notePlaces(admission: Admission) {
     turn: () => admission.turn(),
     answered: () => admission.answered(),
     enter,
-    /** It asked for its places in vain. */
+    /** True when it has asked for places and has not got them. */
     isFull: () => places === 'asked',
     enterOnce: async (...of: Parameters<typeof enter>) => (places === 'held' ? undefined : enter(...of)),
   }

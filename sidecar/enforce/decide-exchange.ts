@@ -25,33 +25,33 @@ import { ARRIVED } from './stages.ts'
 import { beginSpan } from './trace.ts'
 import type { Turns } from './turns.ts'
 
-/** Everything in force that a decision depends on. */
+/** The rules and parts in force that a decision depends on. */
 export type ExchangeRules = RecordDeps & {
   readonly enforcing: EnforceDeps
-  /** Null: nobody collects spans. */
+  /** Null: no spans are collected. */
   readonly tracing: Tracing | null
   readonly metadata: ResourceMetadata | null
-  /** The key set of assertions as JSON; null: nothing is signed. */
+  /** The key set of assertions as JSON; null: no assertions are signed. */
   readonly assertionKeys: string | null
-  /** Null: nobody signs in here. */
+  /** Null: the file has no sign-in. */
   readonly signIn: { browser(client: ClientRequest): Browser } | null
   readonly limits: SidecarLimits
   readonly places: Places
   readonly turns: Turns
   /** How many requests to services may be open at once. */
   readonly requestsMax: number
-  /** How many to one of several; null: there is one. */
+  /** How many may be open to one of several services; null: there is one. */
   readonly serviceRequestsMax: number | null
   /** The size limit of a body that a check reads. */
   readonly bodyBytesMax: number
   /** The nonce for the next proof; null if proofs need none. */
   readonly proofNonce: () => string | null
-  /** As the admin port says at /readyz. */
+  /** True when /readyz of the admin port reports ready. */
   readonly ready: () => boolean
   /** False once a reload has replaced these rules. */
   readonly isCurrent: () => boolean
 }
-/** Ends when the answer does, or the connection of a WebSocket. */
+/** The response, or the connection of a WebSocket: closed when the exchange has ended. */
 export type Closing = {
   readonly destroyed: boolean
   on(event: 'close', listener: () => void): unknown
@@ -59,9 +59,9 @@ export type Closing = {
 }
 export type Arrived<Rules> = {
   readonly client: ClientRequest
-  /** The gateway that holds the request; null: it came to the data port. */
+  /** The profile of the gateway that asks about the request; null: the request came to the data port. */
   readonly door: DoorProfile | null
-  /** The client asks for a WebSocket connection. */
+  /** True: the client asks for a WebSocket connection. */
   readonly upgrade: boolean
   readonly closing: Closing
   readonly originBy: (rules: Rules, client: ClientRequest) => Origin
@@ -69,31 +69,31 @@ export type Arrived<Rules> = {
   readonly readBody: (client: ClientRequest, request: InboundRequest, limited: LimitedBody) => Promise<Buffer>
   /** The rules that are in force now; they stay usable until `closing` closes. */
   readonly latest: () => Rules
-  /** After so long there must be a decision; null: no gateway waits for it. */
+  /** The time by which there must be a decision, in milliseconds; null: no gateway waits for it. */
   readonly withinMs: number | null
-  /** Why a request that these rules permit may still not pass; null: it may. */
+  /** The reason for which a permitted request may still not pass; null: it may. */
   readonly objection: (permit: Permit, rules: Rules) => string | null
 }
 /** The result of a request, and the rules that it was decided by. */
 export type Decided<Rules> = {
   readonly outcome: Outcome
   readonly rules: Rules
-  /** The origin by these rules. */
+  /** The origin of the request, by the trusted proxies of `rules`. */
   readonly origin: Origin
   /** The request without the cookies of the sidecar. */
   readonly client: ClientRequest
-  /** A gateway holds the request. */
+  /** True: a gateway holds the request until the answer. */
   readonly isHeld: boolean
   readonly requestId: string
-  /** Null: nobody signs in here. */
+  /** Null: the file has no sign-in. */
   readonly browser: Browser | null
   readonly span: Span | null
   readonly durationMs: number
-  /** Writes the line of an allowed request, at the end of its answer. Once; a later call does nothing. */
+  /** Writes the line of an allowed request, at the end of its answer. A second call does nothing. */
   readonly write: (end: AnswerEnd) => void
 }
 
-/** Never rejects, unless `fail` throws. `fail` answers when our own work has failed. */
+/** Rejects only if `fail` throws. `fail` makes the answer to an error of our own. */
 export async function decideExchange<Rules extends ExchangeRules, Answer>(
   arrived: Arrived<Rules>,
   first: Rules,
@@ -131,7 +131,7 @@ export async function decideExchange<Rules extends ExchangeRules, Answer>(
 type Opened = Pick<Decided<unknown>, 'client' | 'requestId' | 'browser' | 'span'>
 type Enforced<Rules> = Pick<Decided<Rules>, 'outcome' | 'rules' | 'origin'>
 
-/** A late decision is a denial, whatever it would have been. */
+/** A decision after the deadline is a denial, whatever it would have been. */
 async function enforceInTime<Rules extends ExchangeRules>(
   arrived: Arrived<Rules>,
   first: Rules,
@@ -151,7 +151,7 @@ async function enforceInTime<Rules extends ExchangeRules>(
   }
 }
 
-/** The share of that time after which shadow mode lets pass what is not decided. */
+/** The share of the time after which a request without a decision passes in shadow mode. */
 const SHADOW_SHARE = 0.8
 
 async function enforceLatest<Rules extends ExchangeRules>(
@@ -179,7 +179,7 @@ async function enforceLatest<Rules extends ExchangeRules>(
   if (permit.kind !== 'permit') return enforced
   const refuse = (reason: string): Denial => deniedAfterPermit(permit, 'request_invalid', { reason, detail: UNFIT })
   const [editing, objected] = [uneditable(permit, arrived.door), objection(permit, rules)]
-  // A field that stays could name another caller to the service: shadow mode lets none pass either.
+  // A field that the gateway cannot remove could name another caller to the service, so even shadow mode denies.
   if (objected !== null) return { ...enforced, outcome: refuse(objected) }
   if (editing === null) return enforced
   const denial = refuse(editing)
@@ -188,18 +188,18 @@ async function enforceLatest<Rules extends ExchangeRules>(
 
 const UNFIT = 'The request, or its answer, has something that the gateway cannot remove'
 
-/** Why a gateway cannot let a request pass whose answer, or whose fields, it would have to edit; null: it can. */
+/** The reason for which a gateway cannot let a request pass: it cannot edit fields or answers. Null: nothing must be edited. */
 const uneditable = ({ mcp, filter, request }: Permit, door: DoorProfile | null): string | null =>
   door === null || (filter === null && (mcp === null || mcp.request.names.length === request.names.length))
     ? null
     : 'a gateway edits neither answers nor the fields of older revisions of MCP'
 
-/** Reloads while one request is decided. A permit that is out of date even then is refused. */
+/** How often one request is decided again after reloads. A permit that is out of date even then is refused. */
 const ROUNDS_MAX = 3
 
 /**
- * The rules that are in force when a request is let through decide, not those at its arrival: it may have waited long in
- * between. A request that the former rules permitted keeps its places, and its proof is not asked again.
+ * Decides by the rules in force when the request is let pass, not by those at its arrival, since it may have waited long in between. A
+ * request that the former rules permitted keeps its places, and its proof is not verified again.
  */
 async function enforceAgain<Rules extends ExchangeRules>(
   { latest, originBy }: Arrived<Rules>,
@@ -210,7 +210,7 @@ async function enforceAgain<Rules extends ExchangeRules>(
   for (let round = 0; ; round += 1) {
     const rules = latest()
     const origin = originBy(rules, arrival.client)
-    // The token of a session is in the former request.
+    // A permit with identity has the token of the session already in its request.
     const browser = former.identity === null ? arrival.browser : null
     const again = { ...arrival, origin, admission: NO_ADMISSION, browser, former }
     const outcome = await enforce(again, rules.enforcing)
@@ -223,7 +223,7 @@ async function enforceAgain<Rules extends ExchangeRules>(
 
 const RELOADING = 'the route file changed again and again during this request'
 
-/** A body can be read only once. */
+/** Reads the body at most once, and keeps it. */
 function keepBody(read: ReadBody): Pick<Arrival, 'readBody' | 'keptBody'> {
   let kept: Promise<Buffer> | null = null
   return {

@@ -1,4 +1,4 @@
-/** The log line of each request; its schema is decision-log.schema.json. It has no token, no body, and a query only where the file says so. */
+/** The log line of each request; its schema is decision-log.schema.json. It has no token, no body, and a query only if the file says so. */
 import { hash } from 'node:crypto'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { ClientRequest } from '../http/client-request.ts'
@@ -13,7 +13,7 @@ import type { Outcome } from './enforce.ts'
 export type DecisionLine = {
   readonly event: 'decision'
   readonly request_id: string
-  /** RFC 9110 section 9.1 names; anything else is `other`. */
+  /** A method of RFC 9110 section 9.1; any other is logged as `other`. */
   readonly method: string
   /** HTTP version of the client's request; null: the input could not be read as a request. */
   readonly http_version: ClientRequest['version'] | null
@@ -23,25 +23,25 @@ export type DecisionLine = {
   readonly client_address: string
   /** The Host field; absent: the request had none. */
   readonly host?: string
-  /** As the client wrote it; absent: the file omits it. */
+  /** The path as the client wrote it; absent: the file omits paths. */
   readonly path?: string
   readonly route: string | null
-  /** Questions to the PDP, such as `viewer invoice:42`; absent: none was made. Without ids where the file omits paths or subjects. */
+  /** Questions to the PDP, such as `viewer invoice:42`; absent: it was not asked. Without ids where the file omits paths or subjects. */
   readonly asks?: readonly string[]
   readonly subject: string | null
-  /** `shadow`: forwarded although `reason` would have refused it. `answer`: by the sidecar itself. */
+  /** `shadow`: forwarded although `reason` says why it would be refused. `answer`: answered by the sidecar itself. */
   readonly decision: 'allow' | 'deny' | 'shadow' | 'answer'
   /** `permitted`, `answered` or a problem code. */
   readonly reason: string
   readonly duration_ms: number
-  /** The status that the client of an allowed request got; absent: it left before, or a gateway forwards the request. */
+  /** The status that the client of an allowed request got; absent: the client left first, or a gateway forwards the request. */
   readonly status?: number
-  /** The bytes of the answer's body; absent: the answer lasts, and the line is written when it begins. */
+  /** The bytes of the answer's body; absent: the answer is endless, and its line is written when it begins. */
   readonly bytes?: number
-  /** Items that were left out of the answer, or would have been in shadow mode; absent: the route filters none, or the answer lasts. */
+  /** How many items were left out of the answer, or in shadow mode would be; absent: the route filters none, or the answer is endless. */
   readonly removed?: number
   readonly user_agent?: string
-  /** For operators. May name relations and resources, so it is present only if subjects are logged in plain text. */
+  /** A longer reason for operators. It may name relations and resources, so it is absent unless subjects are logged in plain text. */
   readonly detail?: string
   /** The trace id of the request's traceparent (W3C Trace Context). */
   readonly trace_id?: string
@@ -49,7 +49,7 @@ export type DecisionLine = {
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const HASH_CHARS = 22
-/** Any client can cause lines of this length. */
+/** Bounds of the texts in a line, since any client can cause lines. */
 const PATH_CHARS_MAX = 1_024
 const NAME_CHARS_MAX = 256
 const ASKS_MAX = 16
@@ -126,7 +126,7 @@ const atMost = (text: string, charsMax: number): string =>
 const named = (name: 'host' | 'user_agent', value: string | null): { readonly [name: string]: string } =>
   value === null ? {} : { [name]: atMost(value, NAME_CHARS_MAX) }
 
-/** The target may name a user and a host before the path. */
+/** The path to log. A target in absolute form may name a user and a host before it, which are dropped. */
 function pathOf(target: string, paths: PathsInLog): string | null {
   if (paths === 'omitted') return null
   const path = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
@@ -142,12 +142,12 @@ function asksOf({ permissions, entitlements }: Asked, withIds: boolean): readonl
 
 const typeOf = (resource: string): string => resource.split(':', 1)[0] ?? ''
 
-/** The denial's words about the question that was answered with no, without ids. */
+/** The reason of the denial, with the ids of resources removed. */
 function withoutIds({ reason, asked }: Denial): string {
   const resources = asked?.permissions.map(({ resource }) => resource) ?? []
-  // The PDP's explanation names other resources and subjects.
+  // The PDP's explanation in parentheses names other resources and subjects.
   const [text = ''] = resources.length === 0 ? [reason] : reason.split(' (', 1)
-  // `doc:1` is the beginning of `doc:12`.
+  // The longest come first, since `doc:1` is the beginning of `doc:12`.
   const longestFirst = resources.toSorted((a, b) => b.length - a.length)
   return longestFirst.reduce((shown, resource) => shown.replaceAll(resource, typeOf(resource)), text)
 }

@@ -1,4 +1,4 @@
-/** The only table of status numbers: the answer to a request that is not forwarded, or whose upstream fails. */
+/** The only table of status numbers: it makes the answer to a request that is not forwarded, or whose upstream fails. */
 import type { Duplex } from 'node:stream'
 import {
   PROBLEM_MEDIA_TYPE,
@@ -17,7 +17,7 @@ import type { StepUp } from '../routes/step-up.ts'
 
 type Row = {
   readonly status: number
-  /** Where the one of the status says something else: FAILED_PRECONDITION, RESOURCE_EXHAUSTED. */
+  /** Replaces the code of `GRPC_STATUSES`, for FAILED_PRECONDITION and RESOURCE_EXHAUSTED. */
   readonly grpc?: number
   readonly error?: ChallengeError
   readonly challenged?: true
@@ -53,7 +53,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   origin_refused: { status: 403, shadowed: true },
   entitlement_required: { status: 403, shadowed: true },
   pdp_unavailable: { status: 503, retry: true, shadowed: true },
-  // The PDP answered: the same request will not be decided later either.
+  // The PDP has answered, and a retry would give the same answer, so there is no Retry-After.
   condition_failed: { status: 503, grpc: 9, shadowed: true },
   evaluation_limit: { status: 503, grpc: 8, shadowed: true },
   overloaded: { status: 503, retry: true, shadowed: true },
@@ -99,17 +99,17 @@ export type DenialMembers = {
   readonly allow?: readonly string[] | undefined
   readonly scope?: string | undefined
   readonly entitlement?: string | undefined
-  /** For the page of a person: the question whose answer is no; null: the subject has no organization to ask about. */
+  /** The question whose answer is no, for the page that a person gets; null: the subject has no organization to ask about. */
   readonly missing?: PermissionQuestion | null
   readonly stepUp?: StepUp | undefined
   /** The credentials themselves were malformed (RFC 6750 section 3.1, invalid_request). */
   readonly malformedCredentials?: boolean | undefined
-  /** The client speaks MCP. */
+  /** Present if the client speaks MCP. */
   readonly rpc?: RpcReply | undefined
 }
 export type DenialAnswer = {
   readonly status: number
-  /** Names and values in turn. */
+  /** Names and values alternating. */
   readonly fields: readonly string[]
   readonly body: string
 }
@@ -117,11 +117,11 @@ export type DenialContext = {
   readonly requestId: string
   /** URL of the protected resource metadata (RFC 9728 section 5.1); null if it is not known. */
   readonly metadataUrl: string | null
-  /** For the next proof (RFC 9449 section 8.2); null when proofs need none. */
+  /** The nonce for the next proof (RFC 9449 section 8.2); null when proofs need none. */
   readonly nonce?: string | null
 }
 
-/** True for a denial that shadow mode replaces: a decision about the sender, or a decision that could not be made. */
+/** True for a denial that shadow mode turns into a permit: a decision about the sender, or a decision that could not be made. */
 export const isShadowed = (code: ProblemCode): boolean => ROWS[code]?.shadowed === true
 
 export const denialStatus = (code: ProblemCode): number => (ROWS[code] ?? INTERNAL).status
@@ -129,7 +129,7 @@ export const denialStatus = (code: ProblemCode): number => (ROWS[code] ?? INTERN
 /** The whole answer to a request that is not forwarded. */
 export function describeDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
   const row = ROWS[code] ?? INTERNAL
-  // A client learns what it must do with its token from the status and the challenge (MCP, Authorization).
+  // With MCP, too, a client learns by status and challenge what it must do with its token (MCP, Authorization).
   if (members.rpc !== undefined && row.challenged !== true)
     return describeRpcDenial(code, members.rpc, { members, context })
   const { detail, entitlement, scope } = members
@@ -144,7 +144,7 @@ export function describeDenial(code: ProblemCode, members: DenialMembers, contex
   return { status: row.status, fields: [...content, ...denialFields(row, members, context)], body }
 }
 
-/** A client of MCP that waits for an answer with an id gets one, since some end their session at any other status. */
+/** An MCP client that waits for the answer to an id gets one with status 200: at any other status some clients end their session. */
 function describeRpcDenial(
   code: ProblemCode,
   rpc: RpcReply,
@@ -172,7 +172,7 @@ export function rpcDenial(
 }
 
 const RPC_HTTP_STATUS = 200
-/** Said of the subject, not of the message; a running call may end with one of the token, too. */
+/** Denials that are about the subject and not about the message. A running call may also end with one about the token. */
 const DENIALS: ReadonlySet<ProblemCode> = new Set([
   'permission_denied',
   'entitlement_required',
@@ -182,7 +182,7 @@ const DENIALS: ReadonlySet<ProblemCode> = new Set([
   'step_up_required',
 ])
 
-/** The same for a gRPC call (HTTP status 200): a header section without a body, with the gRPC status. */
+/** The denial of a gRPC call (HTTP status 200): a header section with the gRPC status, and no body. */
 export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
   const about = members.detail ?? members.entitlement ?? members.scope
   const end = grpcDenialEnd(code, about === undefined ? '' : `: ${about}`).flat()
@@ -190,7 +190,7 @@ export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, co
   return { status: GRPC_HTTP_STATUS, fields: ['content-type', 'application/grpc', ...end, ...fields], body: '' }
 }
 
-/** The trailers of a gRPC call that is not, or no longer, permitted. */
+/** The trailers of a gRPC call that is not permitted, or no longer. */
 export const grpcDenialEnd = (code: ProblemCode, about = ''): [string, string][] => [
   ...grpcEnd(ROWS[code]?.grpc ?? GRPC_STATUSES[denialStatus(code)] ?? GRPC_INTERNAL, `${PROBLEM_TITLES[code]}${about}`),
   ['portcullis-problem', code],
@@ -231,7 +231,7 @@ function describeStepUp(stepUp: StepUp | undefined): { acr_values?: string; max_
   }
 }
 
-/** `close` ends the connection: the rest of the request's body is not read. */
+/** `close`: the connection ends after the answer, so the rest of the request's body is not read. */
 export function sendDenial(res: ClientAnswer, answer: DenialAnswer, { close }: { close: boolean }): void {
   if (res.headersSent || res.destroyed) return void res.destroy()
   res.writeHead(answer.status, close ? [...answer.fields, 'connection', 'close'] : [...answer.fields])

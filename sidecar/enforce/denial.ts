@@ -1,4 +1,4 @@
-/** Why a request is not forwarded, as a value: what the client learns, and what only the log records. */
+/** The reason for which a request is not forwarded, as a value: one part for the client, one for the log alone. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { ChallengeScheme } from '../../pdp/shared/token/challenge.ts'
 import { TOKEN_PROBLEMS, TokenError, type TokenErrorCode } from '../../pdp/shared/token/errors.ts'
@@ -14,13 +14,13 @@ export type Denial = {
   readonly kind: 'denial'
   readonly code: ProblemCode
   readonly members: DenialMembers
-  /** For the log only. */
+  /** The reason for the log; the client does not see it. */
   readonly reason: string
   /** Null: the request was denied before its route was known. */
   readonly route: Route | null
   /** Null: the request was denied before its token was verified. */
   readonly subject: string | null
-  /** Questions to the PDP; null: none was made. */
+  /** The questions to the PDP; null: it was not asked. */
   readonly asked: Asked | null
 }
 export type Asked = Pick<Questions, 'permissions' | 'entitlements'>
@@ -56,7 +56,7 @@ export function denialOfAnswer(refused: Refused): Denial {
       return denied(code, refused, {
         reason: denialText(reason),
         ...(code === 'permission_denied' && reason.question !== undefined && { missing: reason.question }),
-        // It names the values that the request or its route should bring, which are no secret; or the half that an agent lacks.
+        // The client may see this reason: it names values that the request should have, or the agent whose permission is missing.
         ...((code === 'condition_failed' || isOfActor(reason.why)) && { detail: reason.why }),
       })
   }
@@ -70,7 +70,7 @@ function inactiveReason({ claims }: Refused): string {
   return `${reason}: does it trust the issuer ${claims.issuer}, with the same keys, audience and required claims (GET /v1/trusted-issuers)?`
 }
 
-/** `stage`: the last one that the request reached. */
+/** `stage`: the last stage that the request reached. */
 export function denied(
   code: ProblemCode,
   stage: Stage,
@@ -83,7 +83,7 @@ export function denied(
   return { kind: 'denial', code, members: answered, reason, route, subject, asked: askedOf(stage) }
 }
 
-/** How a client of MCP is answered; null: the route is of another kind. */
+/** The form of a denial for an MCP client; null: the route is not for MCP. */
 function rpcOf(stage: Stage): RpcReply | null {
   if ('rpc' in stage) return stage.rpc
   if (!('route' in stage) || stage.route.mcp === null) return null
@@ -92,7 +92,7 @@ function rpcOf(stage: Stage): RpcReply | null {
 
 export const askedOf = (stage: Stage): Asked | null => ('questions' in stage ? stage.questions : null)
 
-/** Denies a request that was permitted before: the log still names its route and its subject. */
+/** Denies a request that was permitted before, so that the log still names its route and subject. */
 export function deniedAfterPermit(
   {
     route,
@@ -105,10 +105,10 @@ export function deniedAfterPermit(
   return { ...denied(code, ARRIVED, members), route, subject: identity?.subject ?? null, asked }
 }
 
-/** Checks that compare times: a wrong clock makes them refuse a good token. */
+/** Errors of checks that compare times: with a wrong clock they refuse a good token. */
 const TIMED: ReadonlySet<TokenErrorCode> = new Set(['token_invalid', 'token_expired', 'proof_invalid'])
 
-/** `stage`: the last one that the request reached. `clockHint`: a sentence when this server's clock differs from others. */
+/** `stage`: the last stage that the request reached. `clockHint`: a sentence when this server's clock differs from others. */
 export function denialOfError(err: unknown, stage: Stage, clockHint: () => string | null): Denial {
   if (err instanceof RpcError) return denied(err.code, stage, { reason: err.reason, detail: err.message, rpc: err.rpc })
   if (err instanceof RequestError) return denied(err.code, stage, { reason: err.reason, detail: err.message })
@@ -116,7 +116,7 @@ export function denialOfError(err: unknown, stage: Stage, clockHint: () => strin
   if (!(err instanceof TokenError))
     return denied('internal', stage, { reason: err instanceof Error ? (err.stack ?? err.message) : 'unknown' })
   const hint = TIMED.has(err.code) ? clockHint() : null
-  // So that a client that asks for a token knows what for (RFC 6750 section 3).
+  // A client that asks for a new token thus learns the scopes that it needs (RFC 6750 section 3).
   const scopes = 'route' in stage && stage.route.check !== null ? requiredScopes(stage.route.check) : []
   return denied(TOKEN_PROBLEMS[err.code], stage, {
     reason: hint === null ? err.message : `${err.message}; ${hint}`,
@@ -127,7 +127,7 @@ export function denialOfError(err: unknown, stage: Stage, clockHint: () => strin
   })
 }
 
-/** The scheme that the client must use for this token: a bound token needs DPoP, in whichever scheme it was sent. */
+/** The scheme that the client must use for this token: DPoP for a bound token, even if it was sent as Bearer. */
 function schemeOf(stage: Stage): ChallengeScheme | undefined {
   if (stage.stage === 'arrived' || stage.stage === 'public') return undefined
   const isBound = 'claims' in stage && stage.claims !== null && stage.claims.jkt !== null

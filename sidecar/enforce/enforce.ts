@@ -62,25 +62,25 @@ export type Permit = {
   readonly kind: 'permit'
   readonly route: Route
   readonly request: InboundRequest
-  /** Null on a public route that passes none, for a guest, and in shadow mode when the sender is not authenticated. */
+  /** The sender; null on a public route without identity, for a guest, and in shadow mode when the sender is not authenticated. */
   readonly identity: Identity | null
-  /** Why the sender is not known although it sent a token or has a session; null: it sent nothing, or is known. */
+  /** The reason for which the sender is unknown although it sent a token or has a session; null: it sent nothing, or is known. */
   readonly unidentified: string | null
-  /** The body, when it was read for a check. */
+  /** The body, if a check has read it. */
   readonly body: Buffer | null
-  /** Questions to the PDP; null: none was made. */
+  /** The questions to the PDP; null: it was not asked. */
   readonly asked: Asked | null
   /** The facts that the permission depends on while the exchange is open; null: it cannot change. */
   readonly basis: PermissionBasis | null
   /** The denial that shadow mode has replaced; null: the request was allowed. */
   readonly shadowed: Denial | null
-  /** Null: the route is not of the kind MCP, or shadow mode has replaced a denial. */
+  /** Null: the route is not for MCP, or shadow mode has replaced a denial. */
   readonly mcp: McpPassage | null
   readonly filter: Allowed['filter']
 }
 /** An answer of the sidecar itself: the request needs no permission and is not forwarded. */
 export type OwnAnswer =
-  /** `fields`: names and values in turn. */
+  /** `fields`: names and values alternating. */
   | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
   | { readonly kind: 'metadata' }
   /** Whether the sidecar is ready, for load balancers that ask the data port. */
@@ -95,42 +95,42 @@ export type EnforceDeps = PreflightDeps &
   AuthenticationDeps &
   EvaluationDeps & {
     readonly targetCharsMax: number
-    /** The whole file is in shadow mode: the route of what has none. Null: it is not. */
+    /** Set if the whole file is in shadow mode: the route for requests that match none. Null: it is not. */
     readonly shadowRoute: Route | null
-    /** Answered for every host, and without one. */
+    /** Paths that are answered under every host, and without a host. */
     readonly probePaths: ReadonlySet<string>
-    /** The service verifies assertions: their key set is answered for every host, too. */
+    /** True: the service verifies assertions, so their key set is answered under every host, too. */
     readonly servesKeys: boolean
     readonly pdp: Pick<PdpClient, 'ask' | 'watch'>
-    /** A sentence when this clock differs from that of others; else null. */
+    /** A sentence when this server's clock differs from others; else null. */
     readonly clockHint: () => string | null
   }
-/** One request of what may be a browser: the token of its session, and pages in place of problem documents. */
+/** Handles one request that may come from a browser: it adds the session's token, and makes pages in place of problem documents. */
 export type Browser = {
-  /** The request without the sidecar's cookies, which are for nobody else. */
+  /** The request without the sidecar's cookies, which neither log nor service may see. */
   readonly client: ClientRequest
-  /** Notes the request. True: it is part of a sign-in, and no route's. */
+  /** Remembers the request for the methods below. True: it is part of a sign-in, and belongs to no route. */
   takes(request: InboundRequest): boolean
-  /** The request with the token of its session, or as it is without one. `renews`: a session that is over may go on. Rejects with RequestError. */
+  /** The request with the token of its session; unchanged without a session. `renews`: it may be renewed. Rejects with RequestError. */
   authorize(
     request: InboundRequest,
     how: { readonly upgrade: boolean; readonly renews: boolean },
   ): Promise<InboundRequest>
-  /** True when a session let the request in. */
+  /** True when the request came in by a session. */
   hasSession(): boolean
-  /** True when the session that let the request in has been ended since. Rejects with RequestError when that cannot be known. */
+  /** True when that session has been ended since. Rejects with RequestError when this cannot be known. */
   isEnded(): Promise<boolean>
-  /** Names and values in turn to add to whatever is answered. */
+  /** Fields to add to every answer, names and values alternating. */
   fields(): readonly string[]
-  /** The page that a person gets in place of a problem document; null: it is a program. Never rejects. */
+  /** The page for a person in place of a problem document; null: the client is a program. Never rejects. */
   answer(
     denial: Pick<Denial, 'code' | 'members' | 'subject' | 'route'>,
     requestId: string,
   ): Promise<DenialAnswer | null>
-  /** The answer to a request that `takes` was true for. Never rejects. */
+  /** The answer to a request for which `takes` was true. Never rejects. */
   page(request: InboundRequest, requestId: string): Promise<DenialAnswer>
 }
-/** The request, and how to get its body when a check needs it. */
+/** A request that has arrived, and the parts of it that later steps need. */
 export type Arrival = {
   readonly client: ClientRequest
   readonly requestId: string
@@ -139,19 +139,19 @@ export type Arrival = {
   readonly readBody: ReadBody
   /** The body, when it was read; null: the service can still get it from the client. Never rejects. */
   readonly keptBody: () => Promise<Buffer | null>
-  /** The client asks for a WebSocket connection. */
+  /** True: the client asks for a WebSocket connection. */
   readonly upgrade: boolean
-  /** Null: nobody signs in here. */
+  /** Null: the file has no sign-in. */
   readonly browser: Browser | null
-  /** The permit by rules that are no longer in force; null: this is the first judgement. */
+  /** The permit by rules that are no longer in force; null: the request is decided for the first time. */
   readonly former: Permit | null
-  /** Null: nobody collects spans. */
+  /** Null: no spans are collected. */
   readonly span: Span | null
-  /** After so long, shadow mode of the file lets the request pass undecided; null: nobody waits for the decision. */
+  /** The time in milliseconds after which shadow mode of the file lets the request pass undecided; null: no gateway waits. */
   readonly lateMs: number | null
 }
 
-/** How far a request came. `request` null: it could not be read. */
+/** How far the request has come. `request`: null as long as it could not be read. */
 type Progress = { stage: Stage; request: InboundRequest | null }
 
 /** Never throws: an error becomes a Denial, described by the stage that the request had reached. */
@@ -222,7 +222,7 @@ async function takeSteps(arrival: Arrival, progress: Progress, deps: EnforceDeps
     const decided = made.stage === 'refused' ? await hideUnseen(made, answer, deps) : made // PdpUnavailable
     progress.stage = decided
     if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, { former, shadowRoute })
-    // The age of the sign-in counts only when the exchange begins.
+    // The age of the sign-in matters only when the exchange begins, so no later answer is checked for it.
     return permit(decided, basisOf(decided, null, deps), former)
   } catch (err) {
     const { stage } = progress
@@ -231,8 +231,8 @@ async function takeSteps(arrival: Arrival, progress: Progress, deps: EnforceDeps
 }
 
 /**
- * Everything that HTTP allows goes on to the service, and its denial is only recorded. Bounds stay, and so does what two
- * servers could take for two messages.
+ * Shadow mode of the file: a request that HTTP allows goes on to the service, and its denial is only recorded. Limits stay, and a
+ * message that two servers could split differently is still refused.
  */
 async function enforceInShadow(
   arrival: Arrival,
@@ -247,7 +247,7 @@ async function enforceInShadow(
   const denial =
     outcome.kind === 'denial' ? outcome : denied('method_unsupported', ARRIVED, { ...OPTIONS, allow: outcome.allow })
   const { stage, request } = progress
-  // Some servers would read the body as the first frames.
+  // Some servers would read the body of a handshake as the first WebSocket frames.
   if (request === null || admission.isFull() || (upgrade && request.bodyBytes !== 0)) return denial
   const passing = stage.stage === 'arrived' ? publicStage({ route: shadowRoute, request }) : stage
   try {
@@ -262,7 +262,7 @@ async function enforceInShadow(
 export const LATE = 'no decision before the deadline of the gateway'
 const tooLate = (): Denial => denied('overloaded', ARRIVED, { reason: LATE })
 
-/** Shadow mode of the file: what a gateway would have to edit passes as it is. */
+/** Shadow mode of the file: a request whose fields or answer a gateway would have to edit passes unedited. */
 export function permitUnedited(permit: Permit, denial: Denial): Permit {
   return { ...permit, mcp: null, filter: null, shadowed: permit.shadowed ?? denial }
 }
@@ -283,7 +283,7 @@ async function askInTurn(
   }
 }
 
-/** With the sender of a request that needs no permission, if its token or session is valid. Rejects with RequestError. */
+/** The public request with its sender, if the token or session is valid. Rejects with RequestError. */
 async function identify(routing: PublicRequest, arrival: Arrival, deps: EnforceDeps): Promise<PublicRequest> {
   const sender = await bearerOf(routing, arrival, deps)
   await arrival.admission.enter(routing.route, sender.claims) // RequestError
@@ -315,23 +315,23 @@ async function bearerOf(
   }
 }
 
-/** Throws what is our own fault. */
+/** The reason for the log. Rethrows an error of our own. */
 function reasonOf(err: unknown, stage: Stage, { clockHint }: Pick<EnforceDeps, 'clockHint'>): string {
   const { code, reason } = denialOfError(err, stage, clockHint)
   if (code === 'internal') throw err
   return reason
 }
 
-/** Byte for byte: the answer is ours, so no service could read the path in another way. */
+/** Compares byte for byte. No service gets the path, so other readings of it do not matter. */
 const isProbe = ({ method, target }: ClientRequest, paths: ReadonlySet<string>): boolean =>
   paths.has(target) && (method === 'GET' || method === 'HEAD')
 
 const KEYS_PATHS: ReadonlySet<string> = new Set([ASSERTION_KEYS_PATH])
 
-/** A proof is good for one request, and its request was authenticated with it. */
+/** True if the former permit has authenticated the sender, with this request's proof, which is valid only once. */
 export const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null
 
-/** `stepUp`: what the next answer must satisfy, and no later one. */
+/** `stepUp`: a requirement for the next answer of the PDP alone. */
 export function basisOf(
   prepared: Prepared | Allowed,
   stepUp: StepUp | null,
@@ -381,7 +381,7 @@ function makePermit(
 ): Permit {
   const { route, request } = stage
   const identity = 'identity' in stage ? stage.identity : null
-  // A body that was read once cannot be streamed.
+  // A body that was read for a check is no longer in the stream.
   const body = ('body' in stage ? stage.body : null) ?? read ?? former?.body ?? null
   const unidentified = stage.stage === 'public' ? stage.unidentified : null
   return {

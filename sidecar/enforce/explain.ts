@@ -32,11 +32,11 @@ import { NOTHING_ASKED as NOTHING_SAID } from './stages.ts'
 
 export type ExplainedRequest = {
   readonly method: string
-  /** Path, or URL with host. */
+  /** A path, or a URL with host. */
   readonly target: string
   /** Claims of the token; null: none is sent. */
   readonly as: { readonly [claim: string]: unknown } | null
-  /** The address of the client; null or absent: not known. */
+  /** The address of the client; null or absent: unknown. */
   readonly from?: string | null
   readonly headers?: readonly (readonly [name: string, value: string])[]
   readonly body?: string | null
@@ -44,21 +44,21 @@ export type ExplainedRequest = {
 export type Explanation = {
   readonly route: Route | null
   readonly parameters: readonly (readonly [name: string, value: string])[]
-  /** As a route file writes them; empty for a public route and for a denial. */
+  /** The questions as a route file writes them; empty for a public route and for a denial. */
   readonly asks: readonly string[]
-  /** Values of parameters of conditions that the questions bring. */
+  /** Values of parameters of conditions that go with the questions. */
   readonly context: { readonly [parameter: string]: unknown }
-  /** It has no token, and guests may ask. */
+  /** True: the request has no token, and the route lets guests ask. */
   readonly isGuest: boolean
-  /** An answer of the service as its reader would get it, if these questions were allowed. Null: it passes as it is. */
+  /** The service's answer as its reader would get it, if exactly the questions `allowed` were allowed. Null: it passes as it is. */
   readonly edit: ((answer: string, allowed: readonly string[]) => Promise<string>) | null
-  /** Null: the request is allowed, or it depends on the answers of the PDP. */
+  /** Null: the request is allowed, or the PDP's answers decide. */
   readonly denial: { readonly code: ProblemCode; readonly status: number; readonly detail: string } | null
 }
 
 export type Explainer = (request: ExplainedRequest) => Explanation
 
-/** `routing`: made from the file, where that was done in turns. */
+/** `routing`: the routing of the file, for a caller that has made it already. */
 export function createExplainer(file: RouteFile, routing = createRouting(file)): Explainer {
   const targetMax = targetCharsMax({ ...DEFAULT_LIMITS, ...file.limits })
   return (request) => {
@@ -139,7 +139,7 @@ function explainMcp(
   }
 }
 
-/** As the sidecar reads it; null: it does not. Throws RequestError. */
+/** The body as the sidecar reads it; null: no check reads it. Throws RequestError. */
 function bodyText(body: string, { inbound, match }: MatchedRequest): string | null {
   const { check, context } = match.route
   const isRead = check !== null && usesBody({ check, context })
@@ -193,7 +193,7 @@ function denialOf(err: unknown): Explanation['denial'] {
 
 export type RequestHead = {
   readonly method: string
-  /** Path, or URL with host. */
+  /** A path, or a URL with host. */
   readonly target: string
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | null
@@ -201,7 +201,7 @@ export type RequestHead = {
 
 const ABSOLUTE = /^https?:\/\/([^/?#]+)/i
 
-/** Adds the fields that every client sends: Host, of `hosts` the first unless the target names one, and those of a JSON body. */
+/** Adds the fields that every client sends: Host (the first of `hosts`, unless the target names one), and those of a JSON body. */
 export function toClientRequest(
   { method, target, headers, body }: RequestHead,
   hosts: readonly string[],

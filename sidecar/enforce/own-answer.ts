@@ -1,4 +1,4 @@
-/** The answer to a request that is not forwarded, at the data port and at doors: a page for people, else a problem document. */
+/** The answer of the sidecar itself, at the data port and for gateways: a page for people, else a problem document. */
 import { withTimeout } from '../../pdp/shared/base/with-timeout.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { corsFields, PUBLIC_CORS } from '../http/cors.ts'
@@ -8,7 +8,7 @@ import type { Denial } from './denial.ts'
 import { type DenialAnswer, describeDenial, describeGrpcDenial, OWN_STATUS } from './denial-response.ts'
 import { LATE, type OwnAnswer, type Permit } from './enforce.ts'
 
-/** `leftMs`: a page that takes longer is left out; null: nobody counts. Rejects where `Browser.answer` and `page` never do. */
+/** `leftMs`: a page that takes longer is left out, in milliseconds; null: there is no limit. */
 export async function answerAlone(
   outcome: Denial | OwnAnswer,
   decided: Decided<ExchangeRules>,
@@ -24,7 +24,7 @@ export async function answerAlone(
   return { ...page, fields: [...page.fields, ...browser.fields()] }
 }
 
-/** An issuer that is slow must not keep a gateway waiting until it calls that an error, which it may let pass. */
+/** A slow issuer must not delay the answer: after its time limit a gateway would see an error, and might let the request pass. */
 function pageFor(
   outcome: Denial | Extract<OwnAnswer, { kind: 'sign_in' }>,
   { browser, requestId }: Decided<ExchangeRules>,
@@ -37,14 +37,14 @@ function pageFor(
   return leftMs === null ? page : withTimeout(page, leftMs, () => new Error(LATE)).catch(() => null)
 }
 
-/** The problem document, or the gRPC status where the call came to the data port. Gateways make that of a document themselves. */
+/** The problem document, or the gRPC status if the call came to the data port. Gateways turn a document into a gRPC status themselves. */
 export function problemFor(
   { code, members, route }: Pick<Denial, 'code' | 'members' | 'route'>,
   { client, requestId, browser, rules, isHeld }: Decided<ExchangeRules>,
 ): DenialAnswer {
   const context = { requestId, metadataUrl: rules.metadata?.url ?? null, nonce: rules.proofNonce() }
   const describe = !isHeld && client.version === '2' && isGrpc(client.raw) ? describeGrpcDenial : describeDenial
-  // A gateway has its own ways with a denial.
+  // A gateway could not forward an answer of MCP with status 200 as a denial.
   const answer = describe(code, isHeld ? { ...members, rpc: undefined } : members, context)
   const cors = corsFields(route === null ? rules.enforcing.cors : route.cors, client.raw)
   return { ...answer, fields: [...answer.fields, ...cors, ...(browser?.fields() ?? NO_FIELDS)] }
@@ -62,20 +62,20 @@ function bareAnswer(
   return { status: OWN_STATUS.metadata, fields, body: metadata?.body ?? '' }
 }
 
-/** The reason is for the admin port. */
+/** The answer to a load balancer. Only the admin port says the reason. */
 function probeAnswer(requestId: string, ready: boolean): DenialAnswer {
   const body = ready ? 'ok\n' : 'not ready\n'
   const fields = ['content-type', 'text/plain', 'cache-control', 'no-store', 'x-request-id', requestId]
   return { status: ready ? OWN_STATUS.ready : OWN_STATUS.notReady, fields, body }
 }
 
-/** A verifier asks again for a key that it does not know. */
+/** The answer lives 60 seconds in caches; a verifier asks again for a key that it does not know. */
 function keysAnswer(requestId: string, body: string): DenialAnswer {
   const fields = ['content-type', 'application/jwk-set+json', 'cache-control', 'max-age=60', 'x-request-id', requestId]
   return { status: OWN_STATUS.metadata, fields, body }
 }
 
-/** RFC 9449 section 8.2: the response to a request with a valid proof carries the next nonce. Names and values in turn. */
+/** RFC 9449 section 8.2: the response to a request with a valid proof has the next nonce. Names and values alternate. */
 export function nextNonce(
   { request, identity }: Permit,
   { proofNonce }: Pick<ExchangeRules, 'proofNonce'>,
@@ -84,7 +84,7 @@ export function nextNonce(
   return nonce === null ? NO_FIELDS : ['dpop-nonce', nonce]
 }
 
-/** For a page of another origin, where the service does not answer preflights itself. Names and values in turn. */
+/** CORS fields for a page of another origin, if the service does not answer CORS itself. Names and values alternate. */
 export const sharedFields = ({ cors }: Permit['route'], { raw }: Pick<ClientRequest, 'raw'>): readonly string[] =>
   cors?.passesPreflights === true ? NO_FIELDS : corsFields(cors, raw)
 

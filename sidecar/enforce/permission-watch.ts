@@ -7,9 +7,9 @@ export type PermissionBasis = {
   readonly question: PdpQuestion
   /** When the token expires, in milliseconds since the epoch. */
   readonly expiresAtMs: number
-  /** Null: still permitted. `pdp_unavailable`: the answer does not decide. */
+  /** The reason for which the answer ends the exchange; null: still permitted. `pdp_unavailable`: the answer does not decide. */
   readonly evaluate: (answer: PdpAnswer) => ProblemCode | null
-  /** Calls back with each new answer, and with null when no PDP answers, until the returned function is called. */
+  /** Calls `onAnswer` with each new answer, and with null when no PDP answers, until the returned function is called. */
   readonly watch: (onAnswer: (answer: PdpAnswer | null) => void) => () => void
 }
 export type Reevaluation =
@@ -19,40 +19,40 @@ export type Reevaluation =
 export type OpenExchange = {
   /** Null: the permission cannot change, as on a public route. */
   readonly basis: PermissionBasis | null
-  /** True when the rules have changed since it was permitted. */
+  /** True when the rules have changed since the exchange was permitted. */
   readonly stale: boolean
-  /** Evaluates it by the rules that are now in force. Never rejects. */
+  /** Evaluates the exchange by the rules now in force. Never rejects. */
   readonly reevaluate: () => Promise<Reevaluation>
   /** True for an exchange that has no natural end: WebSockets and event streams. */
   readonly isEndless: () => boolean
-  /** True when the session that let a browser in has been ended. Rejects when that cannot be known. Null: it needs no session. */
+  /** True when the session that let a browser in has been ended. Rejects when this cannot be known. Null: no session let it in. */
   readonly isSignedOut: (() => Promise<boolean>) | null
 }
 type Watched = {
   readonly exchange: OpenExchange
   readonly cancel: (code: ProblemCode) => void
   readonly askAtMs: number
-  /** When it is next asked whether its session was ended. */
+  /** When the next check is due whether the session was ended. */
   sessionAtMs: number
-  /** Since when that cannot be known; null: it can. */
+  /** The time since which this cannot be known; null: it can. */
   sessionUnknownSinceMs: number | null
   basis: PermissionBasis | null
   endAtMs: number
   stop: (() => void) | null
-  /** Its index in the list of open exchanges; -1: it has ended. */
+  /** The index in the list of open exchanges; -1: the exchange has ended. */
   at: number
-  /** Since when no answer confirms the permission; null: the last answer was an allow. */
+  /** The time since which no answer confirms the permission; null: the last answer was an allow. */
   unconfirmedSinceMs: number | null
-  /** It was permitted by rules that are no longer in force. */
+  /** True: permitted by rules that are no longer in force. */
   stale: boolean
   /** Counts evaluations by new rules: only the result of the last one is used. */
   reevaluations: number
 }
 
 const SWEEP_MS = 100
-/** Most exchanges have ended by then, so no question is opened for them. One without a natural end is asked about at the next sweep. */
+/** The PDP is asked again only after this time, when most exchanges have ended. An endless one is asked about at the next sweep. */
 const ASK_AFTER_MS = 400
-/** Between two questions whether a session was ended. */
+/** The time between two checks whether a session was ended. */
 const SESSION_MS = 1_000
 
 type WatchOptions = {
@@ -75,7 +75,7 @@ export class PermissionWatch {
     this.#sweeping = setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
-  /** `cancel` is called at most once, and never after the returned function, which reports the end of the exchange. */
+  /** `cancel` is called at most once, and never after the returned function, which must be called at the end of the exchange. */
   begin(exchange: OpenExchange, cancel: (code: ProblemCode) => void): () => void {
     const { basis, stale } = exchange
     const askAtMs = this.#options.clock() + ASK_AFTER_MS
@@ -102,7 +102,7 @@ export class PermissionWatch {
     for (const watched of this.#open) watched.stale = true
   }
 
-  /** From now on cancels exchanges that have no natural end. */
+  /** From now on ends exchanges that have no natural end. */
   cancelEndless(): void {
     this.#endlessMayStay = false
     this.#sweep()
@@ -120,7 +120,7 @@ export class PermissionWatch {
 
   #sweep(): void {
     const nowMs = this.#options.clock()
-    // Backwards: when an exchange ends, the last one takes its index.
+    // Runs backwards, since the last exchange takes the index of one that ends.
     for (let at = this.#open.length - 1; at >= 0; at -= 1) {
       const watched = this.#open[at]
       if (watched === undefined) continue
@@ -155,7 +155,7 @@ export class PermissionWatch {
     watched.stop?.()
     watched.reevaluations += 1
     Object.assign(watched, { stale: false, basis: null, stop: null, endAtMs: Number.POSITIVE_INFINITY })
-    // Until the result is known it may continue for as long as without a PDP.
+    // Until the result is known, the exchange may continue for as long as without a PDP.
     watched.unconfirmedSinceMs ??= nowMs
     const { reevaluations } = watched
     const result = await watched.exchange.reevaluate()

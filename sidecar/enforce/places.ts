@@ -1,12 +1,12 @@
-/** Limits open exchanges for each client, subject and route, and in total. An exchange without a place waits its turn for a short time. */
+/** Limits open exchanges for each client, subject, route and service, and in total. One without a place waits for a short time. */
 import { mayTake } from '../http/share.ts'
 import { RequestError } from '../request/errors.ts'
 
 export type Bound = 'client' | 'subject' | 'route' | 'service' | 'all'
-/** One of at most `max` places with this name. */
+/** The wish for one of at most `max` places with this name. */
 export type Want = { readonly bound: Bound; readonly name: string; readonly max: number }
 export type WaitLimits = {
-  /** How many may wait for one name. */
+  /** How many exchanges may wait for one name. */
   readonly waitingMax: number
   readonly waitingMs: number
 }
@@ -19,37 +19,37 @@ const MESSAGES: { readonly [bound in Bound]: string } = {
   all: 'Too many requests are open',
 }
 
-/** The waiters, by client. The clients whose turn comes next are first. No line is empty; its oldest waiter is first. */
+/** The waiting exchanges by client, next client first. No set is empty; its oldest exchange comes first. */
 type Lines = Map<string, Set<Waiter>>
 type Slot = {
   readonly bound: Bound
   readonly name: string
-  /** As the last exchange wanted it: a reload may change it. */
+  /** The limit of the last exchange that asked: a reload may change it. */
   max: number
   used: number
-  /** Places of each client; null where clients do not share. */
+  /** How many places each client has; null: the limit belongs to one client or subject. */
   readonly held: Map<string, number> | null
   waitingCount: number
-  /** Requests that wait: first those of clients without a place here, then those of others. Null until a request waits. */
+  /** Waiting exchanges: clients without a place here come before the others. Null: none has waited yet. */
   lines: { readonly without: Lines; readonly having: Lines } | null
 }
 type Slots = Map<string, Slot>
 type Waiter = {
   readonly wants: readonly Want[]
-  /** The limit that it waits for. */
+  /** The limit for which the exchange waits now. */
   slot: Slot
   readonly stay: Stay
   readonly take: () => void
   readonly giveUp: (bound: Bound) => void
 }
 
-/** Clients that one free place is offered to, so that a release costs the same however many wait. */
+/** How many clients are tried for one free place, so that a release costs the same however many wait. */
 const LOOKS_MAX = 8
 
-/** True of a bound that clients share: none may take most of it, however many requests it makes. */
+/** True for a limit that clients share: no client may take most of it, however many requests it sends. */
 const isShared = (bound: Bound): boolean => bound === 'route' || bound === 'service' || bound === 'all'
 
-/** Shared by all exchanges of a process, so that they are still counted after a reload. */
+/** One object for all exchanges of a process, so that they still count after a reload. */
 export class Places {
   readonly #slots: { readonly [bound in Bound]: Slots } = {
     client: new Map(),
@@ -74,7 +74,7 @@ export class Places {
     return Object.values(this.#slots).reduce((count, slots) => count + slots.size, 0)
   }
 
-  /** Once nobody has a place in it or waits for one. */
+  /** Deletes a slot in which nobody has a place, and for which nobody waits. */
   forgetIfEmpty({ bound, name, used, waitingCount }: Slot): void {
     if (used === 0 && waitingCount === 0) this.#slots[bound].delete(name)
   }
@@ -85,7 +85,7 @@ const isFull = (slot: Slot, client: string): boolean =>
 
 const heldIn = ({ held }: Slot, client: string): number => held?.get(client) ?? 0
 
-/** Counts one place more or less of a client. Who waits in it then waits among its like. */
+/** Counts one place more or less for a client, whose waiting exchanges move to the group that fits. */
 function count({
   slot,
   client,
@@ -147,9 +147,9 @@ export class Stay {
     this.client = client
   }
 
-  /** Takes one place of each limit, or none. Null: no wait was needed. Throws or rejects with RequestError if none becomes free in time. */
+  /** Takes one place of each limit, or none. Null: at once. Throws or rejects with RequestError if a place does not become free in time. */
   enter(wants: readonly Want[], limits: WaitLimits): Promise<void> | null {
-    // The client left meanwhile.
+    // The client has left since.
     if (this.#over) throw busy('client')
     const slots = this.#slotsOf(wants)
     const full = this.#fullOf(slots)
@@ -231,7 +231,7 @@ export class Stay {
     this.#places.forgetIfEmpty(slot)
   }
 
-  /** Gives a place to the first who can use it, by client in turn. False: there is nobody. */
+  /** Gives the place to the first exchange that can use it; clients are tried in turn. False: none can. */
   #serve(slot: Slot, lines: Lines): boolean {
     let looksLeft = Math.min(LOOKS_MAX, lines.size)
     for (const [client, line] of lines) {
@@ -247,7 +247,7 @@ export class Stay {
         waiter.take()
         return true
       }
-      // An exchange that another limit still holds back waits there; the next one gets the turn here.
+      // An exchange that another limit holds back waits there from now on; then the next one is tried here.
       for (const one of slots) if (one !== other) this.#places.forgetIfEmpty(one)
       if (other === slot) continue
       removeFrom(slot, waiter)

@@ -1,4 +1,4 @@
-/** Preflights of browsers (Fetch standard, section 4.8), which have no credentials and are never asked for any; and what has no route. */
+/** Answers preflights of browsers (Fetch standard, section 4.8), which never have credentials, and requests that match no route. */
 import { askedMethod, type Cors, corsFields, PUBLIC_CORS, preflightFields } from '../http/cors.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
@@ -8,28 +8,28 @@ import { type Denial, denied } from './denial.ts'
 import { ARRIVED } from './stages.ts'
 
 export type PreflightDeps = RoutingDeps & {
-  /** For what has no route; null: no page of another origin reads answers. */
+  /** CORS where no route matches; null: pages of other origins may not read answers. */
   readonly cors: Cors | null
   /** Path of the protected resource metadata (RFC 9728); null when it is not served. */
   readonly metadataPath: string | null
 }
 export type Preflight =
-  /** `fields`: names and values in turn. */
+  /** `fields`: names and values alternating. */
   | { readonly kind: 'answer'; readonly allow: readonly string[]; readonly fields: readonly string[] }
-  /** To the service, as the request is now. */
+  /** Goes to the service, with this request. */
   | { readonly kind: 'pass'; readonly route: Route; readonly request: InboundRequest }
 
 type Unrouted =
   | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
   | { readonly kind: 'metadata' }
 
-/** Null: the request is an ordinary one. Throws RequestError. */
+/** Null: the request is decided like any other. Throws RequestError. */
 export function judgePreflight(request: InboundRequest, deps: PreflightDeps): Preflight | null {
   const method = askedMethod(request)
   if (method === null) return null
   const own = routeRequest(deps, request) // RequestError
   const isPublic = own.kind === 'route' && own.route.check === null
-  // A route of its own leaves preflights to the service.
+  // The operator's own route for OPTIONS leaves preflights to the service.
   if (isPublic && own.route.method === 'OPTIONS') return null
   const asked = routeRequest(deps, { ...request, method }) // RequestError
   const cors = asked.kind === 'route' ? asked.route.cors : deps.cors
@@ -52,7 +52,7 @@ const answer = (cors: Cors, allow: readonly string[], { raw }: InboundRequest): 
   fields: preflightFields(cors, allow, raw),
 })
 
-/** No browser sends any, and nobody has judged them. */
+/** The request without cookies: browsers send none in a preflight, and no check has seen them. */
 function withoutCookies(request: InboundRequest): InboundRequest {
   const kept = (at: number): boolean => request.names[at] !== 'cookie'
   const raw = request.raw.filter((_, at) => kept(at >> 1))
@@ -60,8 +60,8 @@ function withoutCookies(request: InboundRequest): InboundRequest {
 }
 
 /**
- * The resource metadata is public, and OPTIONS is answered from the routes. A route of its own for OPTIONS leaves it, with
- * CORS preflights, to the service. Throws RequestError `route_unknown`.
+ * The resource metadata is public, and OPTIONS is answered from the routes, unless a route of its own for OPTIONS leaves it to the
+ * service. Throws RequestError `route_unknown`.
  */
 export function answerUnrouted(
   match: Exclude<RequestMatch, { kind: 'route' }>,

@@ -12,7 +12,7 @@ import type { Outcome } from './enforce.ts'
 // W3C Trace Context section 3.2.
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
 
-/** The client's own id when it is safe to log, else a new one. The upstream and the client get it, too. */
+/** The client's own request id when it is safe to log, else a new one. Upstream and client get it, too. */
 export function requestIdOf({ raw }: Pick<ClientRequest, 'raw'>): string {
   const value = firstValue(raw, 'x-request-id')
   return value !== null && isRequestId(value) ? value : randomUUID()
@@ -24,14 +24,14 @@ export type RecordDeps = {
   readonly log: { info(line: object): void; error(line: object): void }
   readonly subjectsInLog: SubjectsInLog
   readonly pathsInLog: PathsInLog
-  /** Whether the line of an allowed request is written. */
+  /** True if the line of this allowed request is to be written. */
   readonly logsAllowed: () => boolean
 }
 
 /** How the answer to an allowed request ended. */
 export type AnswerEnd = Pick<DecisionLine, 'status' | 'bytes' | 'removed'>
 
-/** Returns the function that writes the line, once. `door`: the gateway that asked; null: the request came to the data port. */
+/** Returns the function that writes the line; its later calls do nothing. `door`: the gateway that asked; null: the data port. */
 export function record(
   outcome: Outcome,
   about: {
@@ -40,7 +40,7 @@ export function record(
     readonly requestId: string
     readonly durationMs: number
     readonly door: DoorProfile | null
-    /** Null: nobody collects spans. */
+    /** Null: no spans are collected. */
     readonly span: Span | null
   },
   { metrics, log, subjectsInLog, pathsInLog, logsAllowed }: RecordDeps,
@@ -58,10 +58,10 @@ export function record(
   }
 }
 
-/** Notes the decision. The path is left out, because it holds what the logs do not. */
+/** Adds the decision to the span, without the path, since paths may be omitted from logs. */
 function noteDecision(span: Span, { method, route, decision, reason, request_id }: DecisionLine): void {
   const path = route === null ? null : route.slice(route.indexOf(' ') + 1)
-  // A method of the client's own making would be a name of its own in every list of spans.
+  // The method is a known one or `other`: a client must not invent span names.
   span.rename(path === null ? method : `${method} ${path}`)
   if (path !== null) span.set({ 'http.route': path })
   span.set({ 'http.request.method': method })

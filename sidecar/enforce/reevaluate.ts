@@ -25,7 +25,7 @@ import {
 } from './stages.ts'
 import { checkHandshake } from './websocket-handshake.ts'
 
-/** Evaluates an open exchange by the rules of `deps`, up to the question to the PDP, which its watch then asks. Never throws. */
+/** Evaluates an open exchange by the rules of `deps`, except for the question to the PDP, which its watch asks afterwards. Never throws. */
 export async function reevaluate(
   former: Permit,
   { upgrade, origin }: { readonly upgrade: boolean; readonly origin: Origin },
@@ -70,7 +70,7 @@ export async function reevaluate(
   }
 }
 
-/** By the address of a guest alone, which does not change. */
+/** The result for a guest when the PDP need not be asked: it depends on nothing that changes later. */
 function ofGuest(prepared: Prepared, deps: EnforceDeps): Reevaluation {
   const reason = evaluate(prepared, NOTHING_ASKED, deps)
   return reason === null ? { kind: 'permitted', basis: null } : { kind: 'denied', code: problemOf(reason) }

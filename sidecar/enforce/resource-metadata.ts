@@ -5,9 +5,9 @@ import type { Check } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
 
 export type ResourceMetadata = {
-  /** Where it is served. */
+  /** The path at which the metadata is served. */
   readonly path: string
-  /** The address that challenges point to (section 5.1). */
+  /** The URL to which challenges point (section 5.1). */
   readonly url: string
   readonly body: string
 }
@@ -23,7 +23,7 @@ const namedScopes = (check: Check): readonly string[] =>
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 
-/** Null for a resource that is not an http URL: it then has no place for its metadata. */
+/** Null for a resource that is not an http URL: its metadata has no URL. */
 export function describeResource({
   resource,
   issuers,
@@ -37,7 +37,7 @@ export function describeResource({
   const document = {
     resource,
     authorization_servers: issuers.map(({ issuer }) => issuer),
-    // Clients that know no scope ask for these (MCP, Authorization).
+    // A client that knows no scope asks for these (MCP, Authorization).
     ...(scopes.length > 0 && { scopes_supported: scopes }),
     bearer_methods_supported: ['header'],
     dpop_signing_alg_values_supported: PROOF_ALGORITHMS,

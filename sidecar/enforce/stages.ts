@@ -36,22 +36,22 @@ import { type StepUp, satisfies, signInOf } from '../routes/step-up.ts'
 import type { JudgeJson } from '../routes/value-readings.ts'
 import { requestValues } from '../routes/values.ts'
 
-/** No route is known. */
+/** The route is not known. */
 export type Arrived = { readonly stage: 'arrived' }
 type Matched = {
   readonly request: InboundRequest
   readonly route: Route
   readonly parameters: readonly string[]
-  /** Null: the body needs no judge. */
+  /** Null: the body need not be read. */
   readonly judgeJson: JudgeJson | null
 }
 type WithBody = {
-  /** Null: it was not read. */
+  /** The text that was read; null: it was not read. */
   readonly body: Buffer | null
 }
 /**
- * The route is known. A public route needs nothing else, but perhaps a look at the body. `identity` null: the sender is not
- * known; `unidentified`: why what it sent is not valid, null where it sent nothing.
+ * The route is known. A public route needs nothing else, except perhaps a look at the body. `identity`: null if the sender is
+ * unknown. `unidentified`: the reason for which its token or session is not valid; null: it sent none.
  */
 export type PublicRequest = Matched &
   WithBody & { readonly stage: 'public'; readonly identity: Identity | null; readonly unidentified: string | null }
@@ -69,17 +69,16 @@ type WithIdentity = WithClaims & { readonly identity: Identity }
 export type Authenticated = WithIdentity & { readonly stage: 'authenticated' }
 type WithQuestions = Matched &
   WithBody & {
-    /** Both null: a guest. */
+    /** Null for a guest, and then `identity` is null, too. */
     readonly claims: AccessClaims | null
     readonly identity: Identity | null
     readonly questions: Questions
     readonly question: PdpQuestion
-    /** Null: the route is not of the kind MCP. */
+    /** Null: the route is not for MCP. */
     readonly mcp: McpJudged | null
   }
 /** The question to the PDP is complete. */
 export type Prepared = WithQuestions & { readonly stage: 'prepared' }
-/** The PDP has answered. */
 /** `filter`: null where the answer passes as it is. */
 type Passing = { readonly passage: McpPassage | null; readonly filter: AnswerFilter | null }
 export type Allowed = WithQuestions & Passing & { readonly stage: 'allowed' }
@@ -87,19 +86,19 @@ export type Refused = Omit<WithQuestions, 'identity'> &
   Passing & {
     readonly stage: 'refused'
     readonly reason: DenialReason
-    /** Null: the PDP says that the token is revoked. */
+    /** Null: the token is revoked, so that it names nobody. */
     readonly identity: Identity | null
-    /** For a client of MCP; null: the route is of another kind. */
+    /** The form of the denial for an MCP client; null: the route is not for MCP. */
     readonly rpc: RpcReply | null
   }
 export type Decided = Allowed | Refused
 export type Stage = Arrived | Routed | Verified | Authenticated | Prepared | Decided
 
-/** Why an answer of the PDP does not allow a request. */
+/** The reason for which an answer of the PDP does not allow a request. */
 export type DenialReason =
   | CheckDenial
   | { readonly code: 'token_invalid' | 'organization_missing' }
-  /** A guest may not. */
+  /** The request has no token, and guests may not do this. */
   | { readonly code: 'token_missing'; readonly why: string }
   | { readonly code: 'step_up_required'; readonly stepUp: StepUp }
 
@@ -110,12 +109,12 @@ export type AuthenticationDeps = {
   readonly publicUrl: string
 }
 export type EvaluationDeps = {
-  /** Issuers whose tokens say themselves how their subject signed in. */
+  /** Issuers whose tokens themselves say how their subject signed in. */
   readonly externalIssuers: ReadonlySet<string>
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly pdp: Pick<PdpClient, 'ask'>
-  /** The bound of an answer that is filtered. */
+  /** The bound of a filtered answer in bytes. */
   readonly answerBytesMax: number
   /** Binds the sessions of MCP servers to their subjects. */
   readonly mcpSessions: SessionSeal
@@ -127,7 +126,7 @@ export const ARRIVED: Arrived = { stage: 'arrived' }
 /** Throws RequestError. */
 export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request: InboundRequest): Routed {
   const { route, parameters, judgeJson } = match
-  // It would tell the length of a list that its reader may not see.
+  // The length of the unfiltered list would tell its reader how many items are hidden.
   if (request.method === 'HEAD' && route.answer !== null && !route.shadow)
     throw new RequestError('method_unsupported', 'This route filters its answers, so that it has no HEAD')
   const { check } = route
@@ -139,11 +138,11 @@ export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request:
 
 const UNKNOWN = { identity: null, unidentified: null }
 
-/** Whether it is decided without a token: nothing was sent that could be one. */
+/** True if the request is decided as a guest's: the route lets guests ask, and no token was sent. */
 export const isGuest = ({ route, request }: GuardedRequest): boolean =>
   route.guests !== null && request.authorization.length === 0
 
-/** For a request that needs no check of its route. */
+/** The stage of a request whose route needs no check. */
 export const publicStage = ({ route, request }: Pick<Matched, 'route' | 'request'>): PublicRequest => ({
   stage: 'public',
   request,
@@ -154,7 +153,7 @@ export const publicStage = ({ route, request }: Pick<Matched, 'route' | 'request
   ...UNKNOWN,
 })
 
-/** Rejects with RequestError when the body could say something else to the service than what was judged. */
+/** Rejects with RequestError when a service could find other values in the body than were checked. */
 export async function judgeBody(routed: PublicRequest, readBody: ReadBody): Promise<PublicRequest> {
   if (routed.judgeJson === null) return routed
   const { body } = await readText(routed, { isRead: false, readBody })
@@ -166,7 +165,7 @@ type Text = WithBody & {
   readonly text: string | null
 }
 
-/** `isRead`: a check takes a value from the body; else it is read only to be judged. Rejects with RequestError. */
+/** `isRead`: a check takes a value from the body; else the body is only judged. Rejects with RequestError. */
 async function readText(
   { request, route, judgeJson }: Matched,
   { isRead, readBody }: { readonly isRead: boolean; readonly readBody: ReadBody },
@@ -180,7 +179,7 @@ async function readText(
 
 const UNREAD: Text = { body: null, text: null }
 
-/** Answers at once for a token that was verified before. Throws TokenError, or rejects with it. */
+/** Synchronous for a token that was verified before. Throws TokenError, or rejects with it. */
 export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationDeps): Verified | Promise<Verified> {
   const credentials = parseAuthorization(guarded.request.authorization)
   const verifying = tokens.verify(credentials.token)
@@ -191,7 +190,7 @@ export function verifyToken(guarded: GuardedRequest, { tokens }: AuthenticationD
   return verifying instanceof Promise ? verifying.then(verified) : verified(verifying)
 }
 
-/** Throws TokenError for a token that other routes of the file take, and this one does not. */
+/** Throws TokenError for a token that other routes of the file accept, but this one does not. */
 function requireTaken({ issuer, audiences }: AccessClaims, { id, issuers, audience }: Route): void {
   if (issuers !== null && !issuers.includes(issuer))
     throw new TokenError('token_invalid', `${id} takes no tokens of ${issuer}`)
@@ -200,8 +199,8 @@ function requireTaken({ issuer, audiences }: AccessClaims, { id, issuers, audien
 }
 
 /**
- * Answers at once for a token that no proof belongs to. Throws TokenError, or rejects with it. `proven`: the same request was
- * authenticated before, so its proof, which is valid only once, is not verified again.
+ * Synchronous for a token without proof. Throws TokenError, or rejects with it. `proven`: the same request was authenticated before;
+ * its proof is valid only once, so it is not verified again.
  */
 export function authenticate(
   verified: Verified,
@@ -223,18 +222,18 @@ export function authenticate(
 
 const HOST_OF_URL = /^(https?:\/\/)(?:\[[^\]]*\]|[^/:]+)/i
 
-/** Where a host has routes of its own, a proof for another host must not do (RFC 9449 section 4.3). */
+/** The public URL for this host. Where a host has routes of its own, a proof for another host must not count (RFC 9449 section 4.3). */
 const publicUrlAt = (host: string | null, publicUrl: string): string =>
   host === null ? publicUrl : publicUrl.replace(HOST_OF_URL, (_, scheme: string) => `${scheme}${host}`)
 
 function withIdentity(verified: Verified): Authenticated {
   const { claims } = verified
-  // The PDP takes every subject of an external issuer for a user.
+  // To the PDP, every subject of an external issuer is a user.
   const isService = claims.subject === claims.clientId && !claims.subject.startsWith(EXTERNAL_MARK)
   return { ...verified, stage: 'authenticated', identity: identityOf(claims, isService ? 'service' : 'user') }
 }
 
-/** Answers at once where no body is read. Throws RequestError, or rejects with it, when the request lacks a value that a check needs. */
+/** Synchronous where no body is read. Throws RequestError, or rejects with it, when the request lacks a value that a check needs. */
 export function prepare(
   authenticated: Authenticated | GuardedRequest,
   { requestId, readBody }: { requestId: string; readBody: ReadBody },
@@ -249,7 +248,7 @@ export function prepare(
   return reading.then((read) => withQuestions(authenticated, { asking, requestId, ...read }))
 }
 
-/** Only a POST of MCP has a message, which is read whatever the rules say. Rejects with RequestError. */
+/** Only a POST of MCP has a message. It is always read. Rejects with RequestError. */
 async function prepareMcp(
   authenticated: Authenticated | GuardedRequest,
   rules: McpRules,
@@ -270,7 +269,7 @@ async function prepareMcp(
     return withQuestions(demanding, { asking, requestId, body, text, mcp })
   } catch (err) {
     if (!(err instanceof RequestError)) throw err
-    // A missing argument is the mistake of the call, which a client of MCP must learn.
+    // The caller forgot an argument: an MCP client must learn it as an error of its call.
     throw new RpcError(err.code, err.message, { id: mcp.id, code: RPC.params, status: mcp.id === null ? 400 : 200 })
   }
 }
@@ -309,13 +308,13 @@ const bearerOf = ({ credentials, claims: { digest, subject, organization } }: Au
   organization,
 })
 
-/** Everybody, as tuples write it. A PDP that answers about a person has not understood the question. */
+/** The subject `*`, which in tuples means everybody. `guest` lets the sidecar notice a PDP that takes it for a person. */
 function guestOf({ guests }: Route): About {
   const organization = guests?.organization ?? ''
   return { token: '', digest: '', subject: '*', organization, guest: organization }
 }
 
-/** A guest has no token that could be revoked. */
+/** True for a guest without a question: there is no token that could be revoked, so the PDP is not asked. */
 export const asksNothing = ({ claims, questions }: Pick<Prepared, 'claims' | 'questions'>): boolean =>
   claims === null && questions.permissions.length === 0
 
@@ -335,7 +334,7 @@ export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDe
   const { mcp, questions } = prepared
   const passed = mcp?.passage(answer, questions.parts, (checks) => holding(prepared, checks, deps)) ?? null
   const { answer: rule, shadow } = prepared.route
-  // Shadow mode hides nothing.
+  // Shadow mode hides no items.
   const passage = passed !== null && shadow ? { ...passed, filter: null } : passed
   const count = { kept: 0, removed: 0 }
   const filter =
@@ -356,13 +355,13 @@ export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDe
   return { ...prepared, ...passing, stage: 'refused', reason, identity, rpc }
 }
 
-/** Also where the checks that failed did not matter: whom the person does not let act any more gets nothing by the person's token. */
+/** The denial when the person no longer lets the client act, even if no failed check matters: the person's token is then worth nothing. */
 function undelegated({ reasons }: PdpAnswer): CheckDenial | null {
   const why = reasons.find((reason) => reason.startsWith('delegation_missing: '))
   return why === undefined ? null : { code: 'permission_denied', check: 'delegation', why }
 }
 
-/** Null: the answer allows. */
+/** The reason for which the answer denies; null: it allows. */
 export function evaluate(
   { route, claims, questions }: Pick<Prepared, 'route' | 'claims' | 'questions'>,
   answer: PdpAnswer,
@@ -379,7 +378,7 @@ export function evaluate(
   return satisfies(signIn, route.stepUp, clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
 }
 
-/** The client that acts for the subject now (RFC 8693 section 4.1), by the word of our own issuer; null: nobody, or the issuer is another. */
+/** The client that acts for the subject (RFC 8693 section 4.1), if our own issuer says so; null: none, or the issuer is another. */
 function actorOf({ all, issuerNames }: AccessClaims): string | null {
   const act: unknown = issuerNames === undefined ? all.act : null
   return typeof act === 'object' && act !== null && 'sub' in act && typeof act.sub === 'string' && isObjectId(act.sub)

@@ -5,7 +5,7 @@ import { firstValue } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 
-/** Null: nobody collects spans. The name gets the route once it is known. */
+/** Null: no spans are collected. The span's name gets the route once it is known. */
 export function beginSpan(
   tracing: Tracing | null,
   { raw, method }: Pick<ClientRequest, 'raw' | 'method'>,
@@ -13,7 +13,7 @@ export function beginSpan(
   return tracing === null ? null : tracing.begin(method, 'server', firstValue(raw, 'traceparent'))
 }
 
-/** A question has a span of its own, below which are those of the PDP. Rejects as `ask` does. */
+/** Asks within a span of its own, under which the PDP's spans stand. Rejects as `ask` does. */
 export async function askTraced(pdp: Pick<PdpClient, 'ask'>, question: PdpQuestion, span: Span): Promise<PdpAnswer> {
   const asking = span.child('portcullis.v1.DecisionService/DecideStream', 'client', { 'rpc.system': 'grpc' })
   try {

@@ -1,27 +1,27 @@
 /**
- * Bounds the questions that are open at the PDP, so that each is answered before its deadline however much this process has
- * to do. The others wait before it, clients in turn. Who waits too long, or longest when too many wait, is denied.
+ * Bounds the questions that are open at the PDP, so that each is answered before its deadline however busy this process is. Other
+ * requests wait here, clients in turn. A request that waits too long, or the oldest when too many wait, is denied.
  */
 import { FairQueue, type Line } from '../../pdp/shared/base/fair-queue.ts'
 import { RequestError } from '../request/errors.ts'
 import type { WaitLimits } from './places.ts'
 
 export type TurnLimits = WaitLimits & { readonly decisionsMax: number }
-/** `deny`: also when the client has left. */
+/** `deny`: called also when the client has left. */
 type Waiter = { readonly begin: () => void; readonly deny: () => void }
 export type Waiting = { readonly turn: Promise<void>; readonly leave: () => void }
 
 /** Shared by all exchanges of a process. */
 export class Turns {
   #open = 0
-  /** One group: clients are equal. */
+  /** All clients are in one group, so they are equal. */
   readonly #queue = new FairQueue<Waiter>()
 
   get waitingCount(): number {
     return this.#queue.size
   }
 
-  /** Null: at once. `turn` rejects with RequestError when it does not come in time. Call `end` after it. Throws RequestError. */
+  /** Null: at once. `turn` rejects with RequestError when the wait is too long. Call `end` after each turn. Throws RequestError. */
   begin(client: string, limits: TurnLimits): Waiting | null {
     if (this.#open < limits.decisionsMax && this.#queue.size === 0) {
       this.#open += 1
@@ -43,7 +43,7 @@ export class Turns {
       },
     }
     this.#add(waiter, line, limits.waitingMax)
-    // A raised limit, or one who left.
+    // A turn may be free though others wait: a reload may have raised the limit, or a waiter may have left.
     while (this.#open < limits.decisionsMax && this.#next()) this.#open += 1
     return { turn: promise, leave: waiter.deny }
   }
@@ -52,7 +52,7 @@ export class Turns {
     if (!this.#next()) this.#open -= 1
   }
 
-  /** False: nobody waits. */
+  /** Lets the next waiting request begin. False: none waits. */
   #next(): boolean {
     const waiter = this.#queue.next()
     waiter?.begin()
@@ -60,8 +60,8 @@ export class Turns {
   }
 
   /**
-   * One too many displaces the oldest of the client with the most waiters, counting the newcomer: it has waited the longest, and
-   * would be answered the latest.
+   * When too many wait, the oldest request of the client with the most of them is denied, counting the newcomer: it has waited longest,
+   * and would be answered last.
    */
   #add(waiter: Waiter, line: Line, waitingMax: number): void {
     const isFirst = !this.#queue.hasLine(line)

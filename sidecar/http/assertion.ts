@@ -1,4 +1,4 @@
-/** The signed assertion, by which a service can verify who calls, without belief in whoever reaches its port (RFC 7519). */
+/** The signed assertion (a JWT, RFC 7519): the service verifies by it who calls, and need not trust whoever reaches its port. */
 import { createECDH, createPrivateKey, hash, hkdfSync, type KeyObject, sign } from 'node:crypto'
 import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
 import { publicMembers } from '../../pdp/shared/token/keys.ts'
@@ -6,25 +6,25 @@ import type { Identity } from './fields.ts'
 import { FIELD_CHARS_MAX, verifiedClaim } from './identity-fields.ts'
 
 export type AssertionEntry = {
-  /** The field that holds it, in lower case. */
+  /** The name of the field that holds it, in lower case. */
   readonly header: string
   readonly audience: string
-  /** Claims of the token that it repeats. */
+  /** Claims of the client's token that the assertion repeats. */
   readonly claims: readonly string[]
   readonly keysFile: string
 }
 export type Assertion = {
-  /** The value of the field, with a compact JWS; null: it would be longer than servers take, and half of it would say something else. `audience`: null or absent: that of the file. */
+  /** The value of the field, with a compact JWS; null: it would be too long for servers. `audience`: null or absent: that of the file. */
   readonly sign: (identity: Identity, audience?: string | null) => string | null
-  /** The JWK Set that verifies it (RFC 7517), as JSON. */
+  /** The JWK Set (RFC 7517) that verifies assertions, as JSON. */
   readonly keySet: string
 }
 
-/** Services that verify bearer tokens take the assertion there as one (RFC 6750), in place of the client's. */
+/** In this field the assertion replaces the client's token: services that verify bearer tokens (RFC 6750) accept it as one. */
 export const BEARER_FIELD = 'authorization'
-/** Where both ports serve the key set. */
+/** The path at which the data port and the admin port serve the key set. */
 export const ASSERTION_KEYS_PATH = '/.portcullis/assertion-keys'
-/** Claims that say what the sidecar knows, in place of the token. */
+/** Claims that the sidecar sets itself; they cannot be repeated from the token. */
 export const OWN_CLAIMS: readonly string[] = [
   'iss',
   'sub',
@@ -39,10 +39,10 @@ export const OWN_CLAIMS: readonly string[] = [
   'scope',
 ]
 const LIFETIME_SECONDS = 60
-/** A signature takes longer than the rest of a request that is known. Half of the lifetime is left to the service at least. */
+/** How long one assertion is used again: signing takes longer than the rest of a request. At least half of its lifetime is left then. */
 const REUSED_SECONDS = 30
 
-/** `keys`: the first signs, all are published. `issuer`: the public address of the sidecar. */
+/** `keys`: the first one signs, all are published. `issuer`: the public address of the sidecar. */
 export function createAssertion(
   { header: field, audience: usual, claims: names }: AssertionEntry,
   given: { readonly keys: readonly [Buffer, ...Buffer[]]; readonly issuer: string; readonly clock: () => number },
@@ -52,7 +52,7 @@ export function createAssertion(
   const active = keyOf(secret)
   const scheme = field === BEARER_FIELD ? 'Bearer ' : ''
   const header = base64url({ alg: 'ES256', typ: 'JWT', kid: active.kid })
-  // For each audience of the route file. The claims object lives as long as the verified token is remembered.
+  // Assertions by audience and by claims object, which lives as long as the sidecar remembers the verified token.
   const known = new Map<string, WeakMap<JsonMembers, { readonly text: string | null; readonly atSeconds: number }>>()
 
   function make(identity: Identity, audience: string, iat: number): string | null {
@@ -66,7 +66,7 @@ export function createAssertion(
     })
     if (header.length + payload.length > FIELD_CHARS_MAX) return null
     const input = `${header}.${payload}`
-    // RFC 7518 section 3.4: both numbers, without ASN.1.
+    // RFC 7518 section 3.4: the two numbers of the signature side by side, without ASN.1.
     const signature = sign('sha256', Buffer.from(input), { key: active.key, dsaEncoding: 'ieee-p1363' })
     return `${scheme}${input}.${signature.toString('base64url')}`
   }
@@ -94,7 +94,7 @@ const CURVE_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc
 /** FIPS 186-5 section A.2.1: with 64 bits more than the order, every key is nearly equally likely. */
 const SEED_BYTES = 40
 
-/** The same of the same secret, so that all replicas publish one set, before and after a restart. */
+/** The key derived from the secret. It is always the same, so all replicas publish one set, before and after a restart. */
 function keyOf(secret: Buffer): { readonly key: KeyObject; readonly kid: string; readonly jwk: object } {
   const seed = Buffer.from(hkdfSync('sha256', secret, '', 'portcullis assertion ES256', SEED_BYTES))
   const scalar = (BigInt(`0x${seed.toString('hex')}`) % (CURVE_ORDER - 1n)) + 1n

@@ -5,9 +5,9 @@
 import { createHeaderRules, type HeaderNames } from './fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
-/** Fields that browsers, proxies and content networks send of themselves: members of the prefixes, and fields of one connection. */
+/** Names covered by prefixes of the list that browsers, proxies and content networks usually send, and fields of one connection. */
 const USUAL_MEMBERS = [
-  // Traefik carries any upgrade, after which nobody would ask about what is sent.
+  // Traefik forwards any upgrade, and what is sent after it is not checked.
   'upgrade',
   'http2-settings',
   'proxy-connection',
@@ -90,9 +90,9 @@ const USUAL_MEMBERS = [
 /** Fields that the gateway sets after the decision, or that belong to the connection. None of them sets Forwarded. */
 const SET: ReadonlySet<string> = new Set(OWN_FIELDS.filter((name) => name !== 'forwarded'))
 
-/** Names that a configuration without patterns takes away: exact names of the list, and the usual members of its prefixes. */
+/** Names that a gateway without patterns must remove: exact names of the list, and usual names covered by its prefixes. */
 export function exactNames({ strip, pass, identity = [] }: HeaderNames): readonly string[] {
-  // A gateway writes what names the bearer from the answer of the door.
+  // A gateway overwrites identity fields with those of the door's answer.
   const kept = new Set([...pass.map((name) => name.toLowerCase()), ...identity.map(({ name }) => name)])
   const { passes } = createHeaderRules({ strip, pass })
   const listed = [
@@ -107,8 +107,8 @@ export function exactNames({ strip, pass, identity = [] }: HeaderNames): readonl
 }
 
 /**
- * Prefixes, without the `*`, of which a configuration with patterns takes everything away: those of the list that cover no
- * name of `pass_headers`.
+ * Prefixes, without the `*`, that a gateway with patterns must remove: those of the list that cover no name of
+ * `pass_headers`.
  */
 export function prefixes({ strip, pass }: HeaderNames): readonly string[] {
   const passing = pass.map((name) => name.toLowerCase())
@@ -118,5 +118,5 @@ export function prefixes({ strip, pass }: HeaderNames): readonly string[] {
     .filter((prefix) => !passing.some((name) => name.startsWith(prefix)))
 }
 
-/** Traefik sets fields of these prefixes before its middlewares run, so that they cannot be taken away there. */
+/** Traefik sets fields with these prefixes before its middlewares run, so its middlewares cannot remove the client's. */
 export const OF_TRAEFIK = ['x-forward', 'x-real-']

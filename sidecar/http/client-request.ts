@@ -8,26 +8,26 @@ export type ClientRequest = {
   readonly method: string
   /** The request target as the client sent it. */
   readonly target: string
-  /** Names and values in turn, as they arrived. HTTP/2 pseudo-header fields are not among them. */
+  /** Header fields, names and values alternating, as they arrived. HTTP/2 pseudo-header fields are not among them. */
   readonly raw: readonly string[]
-  /** Why the message is malformed although the parser accepted it (RFC 9113 section 8.1.1); null: it is well-formed. */
+  /** The reason for which the message is malformed though the parser accepted it (RFC 9113 section 8.1.1); null: it is well-formed. */
   readonly fault: string | null
-  /** True when nothing follows the header section. False in HTTP/1.1, where framing fields tell. */
+  /** True when no body follows the header section. Always false in HTTP/1.1, where framing fields say so. */
   readonly bodiless: boolean
   readonly body: Readable
   readonly complete: () => boolean
-  /** Names and values in turn, once the body has ended. */
+  /** Names and values alternating. Known only once the body has ended. */
   readonly trailers: () => readonly string[]
   readonly peerAddress: () => string
   /** The local port of the connection. */
   readonly localPort: () => number
   readonly connection: () => ClientConnection
   readonly scheme: 'http' | 'https'
-  /** True when no answer can be sent any more. */
+  /** True when the client can get no answer any more. */
   readonly gone: () => boolean
 }
 
-/** The used part of `ServerResponse` from `node:http`. */
+/** The part of `ServerResponse` from `node:http` that is used. */
 export type ClientAnswer = {
   readonly headersSent: boolean
   readonly destroyed: boolean
@@ -35,7 +35,7 @@ export type ClientAnswer = {
   /** Bytes that wait to be sent to the client. */
   readonly writableLength: number
   writeContinue(): void
-  /** Sends an informational response, before the head of the final one. `fields`: names and values in turn. Throws for what is not valid. */
+  /** Sends an informational response, before the head of the final one. `fields`: names and values alternating. Throws for invalid ones. */
   writeInformation(status: number, fields: string[]): void
   writeHead(status: number, fields: string[]): unknown
   flushHeaders(): void
@@ -43,10 +43,10 @@ export type ClientAnswer = {
   write(chunk: Buffer): boolean
   addTrailers(trailers: [string, string][]): void
   end(body?: string): unknown
-  /** Each character is a byte. */
+  /** Each character of `body` is one byte. */
   end(body: string, encoding: 'latin1'): unknown
   destroy(): unknown
-  /** Cheaper than `once` for what comes once. */
+  /** Cheaper than `once`, and the event occurs only once. */
   on(event: 'close', listener: () => void): unknown
   once(event: 'close' | 'drain', listener: () => void): unknown
   off(event: 'close' | 'drain', listener: () => void): unknown
@@ -61,7 +61,7 @@ export type Upgrade = {
   readonly release: () => void
 }
 
-/** A request that no client has sent, for evaluation only. */
+/** A request that no client has sent, for evaluation without the network. */
 export const syntheticRequest = (head: Pick<ClientRequest, 'method' | 'target' | 'raw'>): ClientRequest => ({
   ...head,
   version: '1.1',
@@ -84,7 +84,7 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   method: req.method ?? '',
   target: req.url ?? '',
   raw: req.rawHeaders,
-  // The parser also accepts other versions, and reads them as 1.1.
+  // The parser also accepts other versions, and treats them as 1.1.
   fault: VERSIONS.has(req.httpVersion) ? null : 'The HTTP version must be 1.1 or 1.0',
   bodiless: false,
   body: req,

@@ -4,26 +4,26 @@ import { trimBlanks } from '../../pdp/shared/base/blanks.ts'
 
 /** Browsers accept a cookie with the prefix `__Host-` only with Secure, with Path=/ and without Domain: no other host can set it. */
 export const OWN_COOKIES = '__Host-portcullis-'
-// Names that some server could read as ours: blanks, bytes that some take for blanks, and `=` of a cookie without a name come before it.
+// Names that some server could read as ours, though preceded by blanks, bytes that some take for blanks, or `=` of an empty name.
 const LIKE_OWN_ANYWHERE = /__host-portcullis/i
 export const LIKE_OWN = /^[^!-<>-~]*__host-portcullis/i
-/** Values of one name that are read. */
+/** How many values of one cookie name are read. */
 const VALUES_MAX = 4
 
 export type SeparatedCookies = {
-  /** Header fields, names and values in turn, without the sidecar's cookies. */
+  /** Header fields, names and values alternating, without the sidecar's cookies. */
   readonly raw: readonly string[]
-  /** The sidecar's cookies by name. One that came more than once is not among them: two readers could believe different ones. */
+  /** The sidecar's cookies by name, except those that came more than once: two parsers could choose different values. */
   readonly own: ReadonlyMap<string, string>
-  /** Each way to read those that came more than once. Only who ends something may believe them. */
+  /** All cookies of the sidecar, with one set for each value of those that came more than once. Only for ending a session. */
   readonly readings: readonly ReadonlyMap<string, string>[]
-  /** Names that a page of this host has not set, or that came more than once: somebody planted them. */
+  /** Names that no page of this host has set, or that came more than once: another page of the domain may have set them. */
   readonly planted: readonly string[]
 }
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
-/** Takes the sidecar's cookies out of a request's fields. Fields without any stay as they are. */
+/** Takes the sidecar's cookies out of a request's fields. Other fields stay as they are. */
 export function separateCookies(raw: readonly string[]): SeparatedCookies {
   if (!raw.some((value, at) => at % 2 === 1 && isCookie(raw[at - 1]) && LIKE_OWN_ANYWHERE.test(value)))
     return { raw, own: NONE, readings: [NONE], planted: [] }
@@ -46,7 +46,7 @@ export function separateCookies(raw: readonly string[]): SeparatedCookies {
   return { raw: fields, ...sorted(found) }
 }
 
-/** By what browsers see: without exactly this prefix, any host of the domain may have set the cookie. */
+/** Groups the cookies by their names. Without exactly our prefix, any host of the domain may have set the cookie. */
 function sorted(found: ReadonlyMap<string, readonly string[]>): Omit<SeparatedCookies, 'raw'> {
   const ours = [...found].filter(([name]) => name.startsWith(OWN_COOKIES))
   const own = new Map(ours.flatMap(([name, [value = '', ...more]]) => (more.length > 0 ? [] : [[name, value]])))
@@ -60,19 +60,19 @@ function sorted(found: ReadonlyMap<string, readonly string[]>): Omit<SeparatedCo
 
 const isCookie = (name: string | undefined): boolean => name?.length === 6 && name.toLowerCase() === 'cookie'
 
-/** As browsers read a pair (RFC 6265 section 5.2): only space and tab are no part of it. */
+/** The name and value of a pair as browsers read them (RFC 6265 section 5.2): only space and tab around them are dropped. */
 function split(pair: string): readonly [name: string, value: string] {
   const at = pair.indexOf('=')
   return at < 0 ? [trimBlanks(pair), ''] : [trimBlanks(pair.slice(0, at)), trimBlanks(pair.slice(at + 1))]
 }
 
-/** A value for Set-Cookie. Without `maxAgeSeconds` it ends with the browser; 0 removes the cookie. */
+/** A value for Set-Cookie. Null `maxAgeSeconds`: the cookie ends with the browser; 0 removes it. */
 export function ownCookie(name: string, value: string, maxAgeSeconds: number | null = null): string {
   const age = maxAgeSeconds === null ? '' : `; Max-Age=${maxAgeSeconds}`
   return `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=Lax${age}`
 }
 
-/** The service's response fields, names and values in turn, without those that would set a cookie of the sidecar. */
+/** The service's response fields, names and values alternating, without those that would set a cookie of the sidecar. */
 export function withoutOwnCookies(fields: string[]): string[] {
   const sets = (at: number): boolean =>
     fields[at]?.toLowerCase() === 'set-cookie' && LIKE_OWN.test(fields[at + 1] ?? '')
@@ -80,12 +80,12 @@ export function withoutOwnCookies(fields: string[]): string[] {
   return fields.filter((_, at) => !sets(at - (at % 2)))
 }
 
-/** More would not fit into the buffers that gateways have for the head of an answer. */
+/** The bytes of all removals at most: gateways have small buffers for the head of an answer. */
 const REMOVAL_BYTES_MAX = 3_000
 
 /**
- * Values for Set-Cookie that remove cookies of these names, wherever a browser may keep them that sent them to this address:
- * by path, by domain, and by partition. `path` is that of the request, as the browser wrote it.
+ * Values for Set-Cookie that remove cookies of these names under each path, domain and partition from which a browser could send
+ * them to this address. `path`: the path of the request, as the browser wrote it.
  */
 export function removals(names: readonly string[], at: { readonly hostname: string; readonly path: string }): string[] {
   const lines: string[] = []
@@ -102,7 +102,7 @@ export function removals(names: readonly string[], at: { readonly hostname: stri
   return lines
 }
 
-/** RFC 6265 section 5.1.4: a cookie comes with requests to its path and to what is below. */
+/** The paths whose cookies a browser sends to this path: itself and all above it (RFC 6265 section 5.1.4). */
 function* pathsAbove(path: string): Generator<string> {
   const [readable = ''] = path.split(';', 1)
   for (let at = readable.indexOf('/'); at >= 0; at = readable.indexOf('/', at + 1)) {
@@ -112,7 +112,7 @@ function* pathsAbove(path: string): Generator<string> {
   if (!readable.endsWith('/')) yield readable
 }
 
-/** Without Domain first; then each domain that this host may set cookies for. */
+/** The attribute for no domain, then for each domain that this host may set cookies for. */
 function* domainsAbove(hostname: string): Generator<string> {
   yield ''
   yield `; Domain=${hostname}`

@@ -2,27 +2,27 @@
 import { splitList } from './fields.ts'
 
 export type Cors = {
-  /** As browsers write them, or with `*` as their first label; null: all, never with credentials. */
+  /** Origins as browsers write them, perhaps with `*` as first label; null: every origin, but never with credentials. */
   readonly origins: ReadonlySet<string> | null
-  /** Pages may send cookies. */
+  /** True: pages may send cookies. */
   readonly credentials: boolean
-  /** Fields of answers that pages may read, beside those that the sidecar writes. */
+  /** Fields of the service's answers that pages may read, besides those that the sidecar writes. */
   readonly exposed: readonly string[]
-  /** Fields that pages may send; null: those that a preflight asks for. */
+  /** Fields that pages may send; null: all those that a preflight names. */
   readonly allowed: readonly string[] | null
   readonly maxAgeSeconds: number | null
-  /** Preflights go on to the service, which answers CORS by itself. */
+  /** True: preflights go on to the service, which answers CORS itself. */
   readonly passesPreflights: boolean
 }
 
-/** Fields of our own answers that a page needs to sign in again, to try again, and to report what happened. */
+/** Fields of our own answers that a page needs to sign in again, to retry, and to report an error. */
 const OWN_EXPOSED = ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', 'X-Request-Id', 'Portcullis-Problem']
 const ALLOW_ORIGIN = 'access-control-allow-origin'
 const ALLOW_CREDENTIALS = 'access-control-allow-credentials'
 const TOKEN = /^[!#$%&'*+.^_`|~A-Za-z0-9-]+$/
 const NONE: readonly string[] = []
 
-/** The metadata of a resource is public: clients in browsers begin with it. */
+/** The metadata of a resource is public: clients in browsers must read it before they have a token. */
 export const PUBLIC_CORS: Cors = {
   origins: null,
   credentials: false,
@@ -32,21 +32,21 @@ export const PUBLIC_CORS: Cors = {
   passesPreflights: false,
 }
 
-/** True when one of the origins is it, or is one with `*` in place of its first label. */
+/** True when `origins` has the origin, or has it with `*` in place of its first label. */
 export const hasOrigin = (origins: ReadonlySet<string>, origin: string): boolean =>
   !origin.includes('*') && (origins.has(origin) || origins.has(origin.replace(FIRST_LABEL, '$1*')))
 
-/** The first label of a name that has more of them. */
+/** Matches the first label of a host name with several. */
 const FIRST_LABEL = /^([a-z][a-z0-9+.-]{0,31}:\/\/)[a-z0-9_-]{1,63}(?=\.)/
 
 /** True when pages of the asking origin may read the answer. */
 export const isShared = (fields: readonly string[]): boolean => fields.includes(ALLOW_ORIGIN)
 
-/** Names and values in turn to add to an answer to a request with these fields. */
+/** Fields for the answer to a request with the fields `raw`. Names and values alternate. */
 export const corsFields = (cors: Cors | null, raw: readonly string[]): readonly string[] =>
   fieldsFor(cors, onlyValue(raw, 'origin'))
 
-/** The same where no more than the origin of the page is known; null: not even that. */
+/** The same fields where only the page's origin is known; null: there is none. */
 export function fieldsFor(cors: Cors | null, origin: string | null): readonly string[] {
   if (cors === null) return NONE
   const fields = originFields(cors, origin)
@@ -55,8 +55,8 @@ export function fieldsFor(cors: Cors | null, origin: string | null): readonly st
 }
 
 /**
- * The service gets no say in these fields, unless it has answered the page by itself. Some services allow credentials to whomever
- * they do not name, and the answer will name a page.
+ * The service's fields with ours. Its own CORS answer is kept whole. Else its permission of credentials goes: some services give it to
+ * every page, and our fields may name a page.
  */
 export function withCors(fields: string[], cors: readonly string[]): string[] {
   const isAt = (at: number, name: string): boolean => fields[at & ~1]?.toLowerCase() === name
@@ -64,7 +64,7 @@ export function withCors(fields: string[], cors: readonly string[]): string[] {
   return fields.filter((_, at) => !isAt(at, ALLOW_CREDENTIALS)).concat(cors)
 }
 
-/** The method that a browser asks for before a page may send it; null: the request is no preflight. */
+/** The method for which a browser asks in a preflight; null: the request is no preflight. */
 export function askedMethod(request: {
   readonly method: string
   readonly raw: readonly string[]
@@ -77,7 +77,7 @@ export function askedMethod(request: {
   return asked !== null && TOKEN.test(asked) ? asked : null
 }
 
-/** Names and values in turn of the answer to a preflight. `methods`: those of the path. */
+/** Fields of the answer to a preflight, names and values alternating. `methods`: the methods that the path has. */
 export function preflightFields(cors: Cors, methods: readonly string[], raw: readonly string[]): readonly string[] {
   const fields = originFields(cors, onlyValue(raw, 'origin'))
   if (!fields.includes(ALLOW_ORIGIN)) return fields
@@ -100,7 +100,7 @@ function originFields({ origins, credentials }: Cors, origin: string | null): re
   return [ALLOW_ORIGIN, origin, ...(credentials ? [ALLOW_CREDENTIALS, 'true'] : []), ...varies]
 }
 
-/** Null: the field is absent or repeated. */
+/** The value of the field; null: it is absent or repeated. */
 function onlyValue(raw: readonly string[], name: string): string | null {
   let found: string | null = null
   for (let at = 0; at + 1 < raw.length; at += 2) {

@@ -2,32 +2,32 @@
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
 export type AnswerFilter = {
-  /** The bound of a document, of one line and of one event. */
+  /** The bound in bytes for a document, a line, or an event. */
   readonly bytesMax: number
-  /** The forms that it reads. */
+  /** The forms of answers that the filter reads. */
   readonly forms: readonly AnswerForm[]
-  /** Shadow mode: what it would change is counted, and the answer passes as it is. */
+  /** Shadow mode: changes are only counted, and the answer passes as it is. */
   readonly shadow: boolean
   /**
-   * A document, or the data of one event: as the client gets it; null: it is left out. Throws, or rejects, for what is not of the
-   * expected form.
+   * The edited text of a document, or of the data of one event; null: the event is left out. Throws or rejects for a text of another
+   * form.
    */
   readonly edit: (text: string) => string | null | Promise<string | null>
-  /** Which of these lines pass. Absent: it reads no lines. */
+  /** True for each of these lines that passes. Absent: the filter reads no lines. */
   readonly keepLines?: (lines: readonly string[]) => Promise<readonly boolean[]>
-  /** Absent: its items are not counted. */
+  /** Absent: items are not counted. */
   readonly count?: ItemCount
-  /** Resolves when what has arrived so far is counted. */
+  /** Resolves when everything that has arrived so far is counted. */
   readonly counted?: () => Promise<unknown>
-  /** Names and values in turn that a document gets, when it was edited. */
+  /** Names and values, alternating, that the answer with an edited document gets. */
   readonly fields?: () => readonly string[]
 }
-/** The items that were counted so far; of a document only where it could be read. */
+/** The items counted so far; in a document, only if it could be read. */
 export type ItemCount = { kept: number; removed: number }
-/** `none`: a success without a body, such as of a notification. */
+/** `none`: a success without a body, as for a notification. */
 export type AnswerForm = 'document' | 'lines' | 'events' | 'none'
 
-/** The answer cannot be edited, so that nobody gets it. */
+/** The answer cannot be edited, so the client gets an error in its place. */
 export class FilterError extends Error {
   override readonly name = 'FilterError'
   readonly code: ProblemCode

@@ -1,4 +1,4 @@
-/** Builds the header fields for the upstream: the sidecar's own, and the client's except those that upstreams commonly trust. */
+/** Builds the header fields for the upstream: the sidecar's own, and the client's without those that servers trust as set by a proxy. */
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
 import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
 import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
@@ -6,9 +6,9 @@ import { type IdentityField, identityFields } from './identity-fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
 export type HeaderRules = {
-  /** Fields about the bearer that the service gets beside our own. */
+  /** Identity fields that the service gets besides our own. */
   readonly identity: readonly IdentityField[]
-  /** Names the bearer in a signed field; null: no service wants one. */
+  /** Signs who calls, in the field `header`; null: no service wants it. */
   readonly assertion: {
     readonly header: string
     readonly sign: (identity: Identity, audience?: string | null) => string | null
@@ -65,7 +65,7 @@ export function createHeaderRules(
 
 const foldPattern = (name: string): string => (name.endsWith('*') ? `${foldName(name.slice(0, -1))}*` : foldName(name))
 
-/** Why a name cannot be in `pass`, as the end of a sentence that begins with the name; null: it can. */
+/** The reason for which `pass` cannot have the name, as the rest of a sentence that begins with it; null: it can. */
 export function passIssue(name: string, strip: readonly string[]): string | null {
   const folded = foldName(name)
   if (NEVER_PASSED.has(folded)) return 'is set by the sidecar or belongs to one connection, so it cannot be passed'
@@ -82,10 +82,10 @@ export type OwnFields = {
   /** HTTP version of the client's request. */
   readonly version: string
   readonly host: string
-  /** Only the client, not the proxy chain, so that an upstream gets the same address from either end of the list. */
+  /** `for`: only the client, not the chain of proxies, so an upstream finds the same address at either end of the list. */
   readonly forwarded: { readonly for: string; readonly host: string; readonly proto: 'http' | 'https' }
   readonly requestId: string
-  /** In place of the client's (W3C Trace Context); null: the client's passes unchanged. */
+  /** Replaces the client's field (W3C Trace Context); null: the client's passes unchanged. */
   readonly traceparent: string | null
   readonly identity: Identity | null
   /** The audience of assertions; null or absent: that of the file. */
@@ -96,7 +96,7 @@ export type Identity = {
   readonly subjectType: 'user' | 'service'
   readonly organization: string | null
   readonly client: string
-  /** The client that acts for the subject by an exchanged token; null: none does. */
+  /** The client that acts for the subject by token exchange; null: none. */
   readonly actor: string | null
   /** The issuer of the access token. */
   readonly issuer: string
@@ -105,7 +105,7 @@ export type Identity = {
   readonly claims: JsonMembers
 }
 
-/** Names and values in turn for the upstream: the client's filtered fields, then ours. `names` are the folded names of `raw`. */
+/** Fields for the upstream, names and values alternating: the client's filtered fields, then ours. `names`: the folded names of `raw`. */
 export function upstreamFields(options: {
   readonly raw: readonly string[]
   readonly names: readonly string[]
@@ -116,7 +116,7 @@ export function upstreamFields(options: {
 }): string[] {
   const { raw, names, connectionListed, rules, forwardToken, own } = options
   const fields: string[] = []
-  // Iterators of entries would make an object for each field.
+  // An iterator of entries would allocate an object for each field.
   for (let at = 0; at < names.length; at += 1) {
     const folded = names[at] ?? ''
     const name = raw[2 * at] ?? ''
@@ -149,8 +149,8 @@ function pushIdentity(fields: string[], identity: Identity): void {
 const CONNECTION_SET = new Set(CONNECTION_FIELDS)
 
 /**
- * Names and values in turn for the client: the upstream's fields without connection-specific ones (RFC 9110 section 7.6.1)
- * and those that `dropped` names in lower case.
+ * Fields for the client, names and values alternating: the upstream's without connection-specific ones (RFC 9110 section 7.6.1)
+ * and without those in `dropped`, which has names in lower case.
  */
 export function downstreamFields(raw: readonly string[], dropped: readonly string[] = []): string[] {
   let listed = dropped
@@ -165,21 +165,21 @@ export function downstreamFields(raw: readonly string[], dropped: readonly strin
   return fields
 }
 
-/** The first value of the field with this lower-case name; null: absent. `fields` are names and values in turn. */
+/** The first value of the field with this lower-case name; null: absent. `fields`: names and values alternating. */
 export function firstValue(fields: readonly string[], name: string): string | null {
   for (let at = 0; at + 1 < fields.length; at += 2)
     if (fields[at]?.length === name.length && fields[at]?.toLowerCase() === name) return fields[at + 1] ?? ''
   return null
 }
 
-/** Pairs of name and value, of names and values in turn. */
+/** The fields as pairs. `fields`: names and values alternating. */
 export function pairsOf(fields: readonly string[]): [string, string][] {
   const list: [string, string][] = []
   for (let at = 0; at + 1 < fields.length; at += 2) list.push([fields[at] ?? '', fields[at + 1] ?? ''])
   return list
 }
 
-/** Lower-case members of a comma-separated field value. */
+/** The members of a comma-separated field value, in lower case. */
 export const splitList = (value: string | undefined): string[] =>
   (value ?? '')
     .split(',')

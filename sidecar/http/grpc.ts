@@ -3,7 +3,7 @@
 /** Excludes `application/grpc-web`, another protocol, whose clients read HTTP statuses. */
 const MEDIA = /^application\/grpc(?:[+;]|$)/i
 
-/** `fields`: names and values in turn of a request or response over HTTP/2. */
+/** True for a request or response over HTTP/2 with these fields, names and values alternating, that is gRPC. */
 export const isGrpc = (fields: readonly string[]): boolean =>
   fields.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'content-type' && MEDIA.test(fields[at + 1] ?? ''))
 

@@ -1,13 +1,13 @@
 /** Converts header fields to the form that Node's HTTP/2 library uses. Values are Latin-1, one character per byte. */
 
-/** Keeps repeated single-value fields, so that the pipeline and the upstream see them. */
+/** Lets Node send single-value fields that occur twice, so that the pipeline and the upstream see them. */
 export const FIELD_OPTIONS = { strictSingleValueFields: false } as const
 
-/** Names are lower case (RFC 9113 section 8.2). Names and values in turn. */
+/** The fields with lower-case names (RFC 9113 section 8.2). Names and values alternate. */
 export const http2Fields = (fields: readonly string[]): string[] =>
   fields.map((part, at) => (at % 2 === 0 ? part.toLowerCase() : part))
 
-/** Repeated names become lists. */
+/** The fields as an object of lists: a repeated name has several values. */
 export function http2Lists(pairs: readonly (readonly [string, string])[]): { [name: string]: string[] } {
   const lists: { [name: string]: string[] } = Object.create(null)
   for (const [name, value] of pairs) {

@@ -3,19 +3,19 @@ import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
 import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
 
 export type IdentityField = {
-  /** In lower case. */
+  /** The name of the field, in lower case. */
   readonly name: string
-  /** Texts, and claims by their names, where a dot leads into an object. Null: it is the assertion, which the sidecar signs. */
+  /** The value: texts, and claims by name, where a dot leads into an object. Null: the value is the signed assertion. */
   readonly parts: readonly (string | { readonly claim: string })[] | null
 }
 
-/** No bearer needs more, and servers bound the sum of all fields. */
+/** The bound of one value in characters. Servers bound the sum of all fields. */
 export const FIELD_CHARS_MAX = 8_192
-/** However an issuer spells it, also in a namespace such as `https://acme.example/email`. */
+/** Matches claims of an email address under any spelling, also in a namespace such as `https://acme.example/email`. */
 const EMAIL = /(?:^|[^a-z])e-?mails?$/i
 const VERIFIED: readonly unknown[] = [true, 'true']
 
-/** Names and values in turn, each character a byte of UTF-8. A field of which a part is missing, or could be misread, is left out. */
+/** Names and values alternating; each character is a byte of UTF-8. A field whose value lacks a part, or could be misread, is left out. */
 export function identityFields(fields: readonly IdentityField[], claims: JsonMembers): string[] {
   const list: string[] = []
   for (const { name, parts } of fields) {
@@ -35,7 +35,7 @@ function fieldValue(parts: NonNullable<IdentityField['parts']>, claims: JsonMemb
   return value.length <= FIELD_CHARS_MAX && !BLANK_END.test(value) ? value : null
 }
 
-/** Undefined: the token has no such claim, or the address is one that anybody could have entered. */
+/** The claim's value; undefined: the token lacks it, or it is an email address that the issuer has not verified. */
 export function verifiedClaim(claims: JsonMembers, name: string): unknown {
   const isAssumed = EMAIL.test(name) && !VERIFIED.includes(claimAt(claims, `${name}_verified`))
   return isAssumed ? undefined : claimAt(claims, name)
@@ -45,12 +45,12 @@ function claimText(name: string, claims: JsonMembers): string | null {
   const value = verifiedClaim(claims, name)
   if (!Array.isArray(value)) return itemText(value)
   const items = value.map(itemText)
-  // A name with a comma would be read as two.
+  // An item with a comma would be read as two items.
   const isList = items.length > 0 && items.every((item) => item !== null && !item.includes(','))
   return isList ? items.join(',') : null
 }
 
-/** Servers end a field at control characters, or read them as blanks. */
+/** Servers end a field at control characters, or read them as blanks. Values with them, or with blanks at an end, are left out. */
 const BLANK_END = /^\s|\s$/
 const UNFIT = /[\p{Cc}\p{Zl}\p{Zp}]/u
 

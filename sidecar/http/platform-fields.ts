@@ -1,4 +1,4 @@
-/** Header fields that identity proxies, gateways, meshes and platforms set, and what stands behind them trusts. */
+/** Header fields that identity proxies, gateways, meshes and platforms set, and that the applications behind them trust. */
 
 /** Names, or prefixes that end in `*`; part of `COMMONLY_TRUSTED_FIELDS`. */
 export const PLATFORM_FIELDS = [

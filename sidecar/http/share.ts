@@ -1,9 +1,9 @@
-/** How much of what all clients share one of them may have. */
+/** How much of a limit that all clients share one client may take. */
 
 /**
- * May a client that has `own` of `max` places, of which `used` are taken, take another? The fewer are free, the fewer a client
- * may have: alone at most half, and of clients that take all they can each a smaller part. There are always free places for
- * those that have none, until very many clients have taken their part.
+ * True if a client that has `own` of `max` places, of which `used` are taken, may take another. The fewer places are free, the fewer
+ * a client may have: alone at most half; if several take all they can, each a smaller part. So clients without a place find free
+ * ones, until very many clients have taken their part.
  */
 export function mayTake(own: number, { used, max }: { readonly used: number; readonly max: number }): boolean {
   const free = max - used

@@ -40,9 +40,9 @@ export const OWN_FIELDS = [
 ]
 
 /**
- * Names, or prefixes that end in `*`, with the products that trust them. With `x-identity-*` goes the bare `x-identity`. A client could use these fields to give an
- * upstream a false identity, address or target. Not listed, because clients need them: cookies, `accept*`, `if-*`,
- * `sec-*`, tracing (`traceparent`, `b3`, `x-b3-*`, `x-amzn-trace-id`), and API keys, which the upstream verifies (`x-api-key`).
+ * Names, or prefixes that end in `*`, with the products that trust them. `x-identity-*` also covers the bare `x-identity`. With these
+ * fields a client could give an upstream a false identity, address or target. Not listed, because clients need them: cookies,
+ * `accept*`, `if-*`, `sec-*`, tracing (`traceparent`, `b3`, `x-b3-*`, `x-amzn-trace-id`), API keys, which upstreams verify (`x-api-key`).
  */
 export const COMMONLY_TRUSTED_FIELDS = [
   // Our own, and generic names of identity fields.
@@ -176,7 +176,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'x-vercel-*', // Vercel
   ...PAGE_FRAMEWORK_FIELDS,
   'grpc-metadata-*', // grpc-gateway: becomes metadata without this prefix
-  'grpcgateway-*', // what gRPC servers believe to come from it
+  'grpcgateway-*', // gRPC servers believe that grpc-gateway has set these
   'x-webobjects-*', // SOGo: X-WebObjects-Remote-User
   'x-tomcat-docroot', // mod_cfml
   'x-modcfml-*',

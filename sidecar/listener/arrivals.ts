@@ -1,19 +1,19 @@
 /**
- * Begins at most so many requests of a client in one turn of the event loop, in which all that is ready is read. Whoever has
- * hundreds of connections would else keep every other client waiting until each of their requests is judged.
+ * Begins only some requests of one client in each turn of the event loop, since a turn reads everything that is ready. Else a client
+ * with hundreds of connections would keep every other client waiting until each of its requests is decided.
  */
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
 import { FairQueue } from '../../pdp/shared/base/fair-queue.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'
 
-/** Requests that begin at once. So many keep the sidecar busy, and a client with no more connections is not slowed. */
+/** How many requests of a client begin at once. These keep the sidecar busy, and a client with fewer connections is not slowed. */
 const AT_ONCE_MAX = 32
-/** Waiting requests that begin in a later turn. With 8 in place of 16, other clients waited 0.8 as long, and 0.7 as many were served. */
+/** How many waiting requests begin in a later turn. With 8, others waited 0.8 as long, but 0.7 as many requests were served. */
 const LATER_MAX = 16
 
 type OnRequest = (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
 
-/** The same, called in turns. */
+/** `onRequest`, called in turns as described above. */
 export function inTurns(onRequest: OnRequest): OnRequest {
   const arrivals = new Arrivals()
   return (client, res, expectsContinue) =>
@@ -21,13 +21,13 @@ export function inTurns(onRequest: OnRequest): OnRequest {
 }
 
 export class Arrivals {
-  /** Requests of this turn, by client. */
+  /** How many requests began in this turn, by client. */
   readonly #begun = new Map<string, number>()
-  /** As many as there are connections and streams at most. Each client is a group. */
+  /** Each client is a group. Bounded by the number of connections and streams. */
   readonly #waiting = new FairQueue<() => void>()
   #scheduled = false
 
-  /** Calls `begin` now or in a later turn; never, if the client leaves before. `address`: that of the connection. */
+  /** Calls `begin` now or in a later turn; never, if the client leaves before. `address`: the address of the connection. */
   add(address: string, closing: { readonly destroyed: boolean }, begin: () => void): void {
     const client = clientOf(address)
     const count = (this.#begun.get(client) ?? 0) + 1
@@ -49,7 +49,7 @@ export class Arrivals {
     setImmediate(() => this.#turn())
   }
 
-  /** Clients in turn. */
+  /** Begins some of the waiting requests; clients alternate. */
   #turn(): void {
     this.#scheduled = false
     this.#begun.clear()

@@ -7,7 +7,7 @@ import { http2Fields, http2Lists } from '../http/http2-fields.ts'
 
 export type StreamHead = {
   readonly stream: ServerHttp2Stream
-  /** Names and values in turn, pseudo-header fields first. */
+  /** Names and values alternating, pseudo-header fields first. */
   readonly raw: readonly string[]
   /** True when the request has no body and no trailers. */
   readonly ends: boolean
@@ -72,7 +72,7 @@ function splitFields(raw: readonly string[]): { pseudo: Map<string, string>; fie
 }
 
 const KNOWN_METHODS = new Set(METHODS)
-/** Section 8.2.2. The library also rejects these fields; this list does not depend on the library. */
+/** Fields that section 8.2.2 forbids. The library also rejects them, but we do not depend on it. */
 const CONNECTION_FIELDS = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 
 function faultOf(
@@ -80,7 +80,7 @@ function faultOf(
   { fields, scheme }: { readonly fields: readonly string[]; readonly scheme: string },
 ): string | null {
   const method = pseudo.get(':method') ?? ''
-  // Same rule as the HTTP/1.1 parser, because some servers read `post` as POST.
+  // The HTTP/1.1 parser has the same rule: some servers read `post` as POST.
   if (!KNOWN_METHODS.has(method)) return 'The method is unknown'
   // The pipeline denies CONNECT, which has neither scheme nor path.
   if (method === 'CONNECT') return null
@@ -123,7 +123,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   get writableFinished(): boolean {
-    // A reset stream is also finished, so this needs `#ended`.
+    // A reset stream also counts as finished, so `#ended` is needed, too.
     return this.#ended && this.#stream.writableFinished
   }
 
@@ -147,7 +147,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   flushHeaders(): void {
-    // `writeHead` sends them in a microtask.
+    // `writeHead` sends the head by itself, in a microtask.
   }
 
   write(chunk: Buffer): boolean {
@@ -168,7 +168,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   destroy(): void {
-    // `close` would end the body in order before it resets the stream.
+    // `close` would first end the body normally, and only then reset the stream.
     this.#stream.destroy(new Error('the response was aborted'))
   }
 
@@ -184,7 +184,7 @@ class Http2Answer implements ClientAnswer {
     this.#stream.off(event, listener)
   }
 
-  /** An empty response is sent as one frame with END_STREAM, which gRPC clients need. */
+  /** Sends the head. An empty response is one frame with END_STREAM, which gRPC clients need. */
   #sendHead(endStream: boolean): void {
     const stream = this.#stream
     if (this.#head === null || stream.headersSent || stream.destroyed || stream.closed) return
@@ -203,7 +203,7 @@ class Http2Answer implements ClientAnswer {
     try {
       // Empty trailers end the stream with an empty DATA frame.
       this.#stream.sendTrailers(this.#trailers)
-      // The library sends them from an earlier setImmediate callback.
+      // The library sends the trailers in a setImmediate callback that comes before this one.
       setImmediate(() => this.#releaseStream())
     } catch {
       // The trailers are not valid, or the stream has ended.
@@ -211,7 +211,7 @@ class Http2Answer implements ClientAnswer {
     }
   }
 
-  /** RFC 9113 section 8.1: after a complete response, asks the client to stop sending the request. */
+  /** After a complete response, asks the client to stop sending the request (RFC 9113 section 8.1). */
   #releaseStream(): void {
     const stream = this.#stream
     if (stream.destroyed) return

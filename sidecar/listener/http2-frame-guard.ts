@@ -8,7 +8,7 @@ const HEADER_BYTES = 9
 /** The default maximum frame size (section 6.5.2). */
 const FRAME_BYTES_MAX = 16_384
 const BLOCK_BYTES_MAX = 65_536
-/** Header blocks that the library has not reported yet; more than the library keeps streams. */
+/** How many header blocks may wait until the library reports them; the library keeps fewer streams. */
 const BLOCKS_MAX = 1_000
 
 const DATA = 0x0
@@ -20,7 +20,7 @@ const END_HEADERS = 0x4
 const PADDED = 0x8
 const PRIORITY = 0x20
 
-/** A write of at least this size carries content that the client asked for. */
+/** A write of at least so many bytes carries content that the client asked for. */
 const CONTENT_BYTES_MIN = 64
 
 type Frame = { readonly type: number; readonly flags: number; readonly streamId: number; readonly payload: Buffer }
@@ -30,19 +30,19 @@ export class FrameGuard {
   readonly #nowMs: () => number
   readonly #blocks: { readonly streamId: number; readonly count: number | null }[] = []
   #prefaceLeft = PREFACE_BYTES
-  /** Its first `#restBytes` are the first part of a frame that is not complete; a client may send it byte by byte. */
+  /** The first `#restBytes` are the beginning of an incomplete frame, which a client may send byte by byte. */
   #rest: Buffer = Buffer.alloc(0)
   #restBytes = 0
-  /** The next step needs so many bytes of it. */
+  /** How many bytes of the frame the next step needs. */
   #neededBytes = 0
-  /** Remaining bytes of a DATA frame, which are not inspected. */
+  /** How many bytes of a DATA frame are still to come; they are not inspected. */
   #skipped = 0
   #block: Buffer[] = []
   #blockBytes = 0
   #budget: number
   #countedMs: number
 
-  /** `emptyFramesMax`: the burst of frames without a request or body; a tenth of it per second after that. */
+  /** `emptyFramesMax`: how many frames without a request or body may come at once; after that a tenth of it per second. */
   constructor({ emptyFramesMax, nowMs }: { readonly emptyFramesMax: number; readonly nowMs: () => number }) {
     this.#emptyFramesMax = emptyFramesMax
     this.#nowMs = nowMs
@@ -90,12 +90,12 @@ export class FrameGuard {
     return true
   }
 
-  /** A stream was reset because of what the client sent; it costs like a frame without content. False: a flood. */
+  /** Must be called when a stream was reset because of the client's frames: it counts as a frame without content. False: a flood. */
   resetStream(): boolean {
     return this.#spend()
   }
 
-  /** Bytes were sent to the client, which may answer them with frames without content. */
+  /** Must be called for bytes sent to the client, which may answer them with frames without content. */
   sent(bytes: number): void {
     // gRPC clients send a PING for each message that they get, to measure bandwidth.
     if (bytes >= CONTENT_BYTES_MIN) this.#budget = Math.min(this.#emptyFramesMax, this.#budget + 1)
@@ -103,13 +103,13 @@ export class FrameGuard {
 
   /** The number of fields in the next header block of this stream; null: no block, or unknown. */
   takeFieldCount(streamId: number): number | null {
-    // The library reports blocks in order; it rejected all blocks before this one.
+    // The library reports blocks in order, so it has rejected all blocks before this one.
     for (let next = this.#blocks.shift(); next !== undefined; next = this.#blocks.shift())
       if (next.streamId === streamId) return next.count
     return null
   }
 
-  /** False: there is not enough yet. */
+  /** Adds the bytes to the incomplete frame. False: the next step needs more. */
   #completes(chunk: Buffer): boolean {
     if (this.#restBytes + chunk.length >= this.#neededBytes) return true
     if (this.#rest.length < this.#neededBytes)
@@ -132,7 +132,7 @@ export class FrameGuard {
 
   #take({ type, flags, streamId, payload }: Frame): boolean {
     if (type !== HEADERS && type !== CONTINUATION) return type === WINDOW_UPDATE || this.#spend()
-    // A header block may be split into many small frames: only its first frame is free.
+    // A header block may be split into many small frames, so each frame after its first costs.
     if (type === CONTINUATION && !this.#spend()) return false
     this.#block.push(type === HEADERS ? fragmentOf(payload, flags) : payload)
     this.#blockBytes += payload.length
@@ -152,7 +152,7 @@ function fragmentOf(payload: Buffer, flags: number): Buffer {
   return payload.subarray(start, Math.max(start, payload.length - padding))
 }
 
-/** Counts fields without decoding them (RFC 7541 section 6). Null: not a valid header block. */
+/** The number of fields in the block, without decoding them (RFC 7541 section 6). Null: the block is not valid. */
 export function countFields(block: Buffer): number | null {
   let at = 0
   let count = 0

@@ -20,9 +20,9 @@ import { FrameGuard } from './http2-frame-guard.ts'
 export type Http2Server = {
   /** Takes over a connection from its first byte. */
   accept(socket: Socket): void
-  /** Applies to new connections. */
+  /** The limits apply to new connections. */
   setLimits(limits: SidecarLimits): void
-  /** Sends GOAWAY on the open connections, and on new ones with their first request, which is served. */
+  /** Sends GOAWAY: on open connections at once, on new ones with their first request, which is still served. */
   withdraw(): void
   /** Sends GOAWAY on all connections, also new ones. Open requests continue; clients retry later requests elsewhere. */
   drain(): void
@@ -36,12 +36,12 @@ export type Http2ServerOptions = {
   readonly isProxy: (address: string) => boolean
 }
 
-/** Above the pipeline's own limit, so that the pipeline can answer with a problem; beyond it the stream is reset. */
+/** The library's bound of fields. It is above the pipeline's own, so that the pipeline can answer with a problem document. */
 const FIELD_PAIRS_MAX = 256
-/** Enough for the responses of 100 streams; beyond it the library refuses streams. */
+/** Memory for the responses of 100 streams in megabytes; beyond it the library refuses streams. */
 const SESSION_MB_MAX = 32
 const END_STREAM = 0x1
-/** A client can make us reset a stream instead of doing it itself (CVE-2025-8671), as by a body of another length than it said. */
+/** Errors by which a client makes us reset a stream instead of doing it itself (CVE-2025-8671), as by a body of a wrong length. */
 const CLIENT_ERRORS = new Set<number>([
   constants.NGHTTP2_PROTOCOL_ERROR,
   constants.NGHTTP2_FLOW_CONTROL_ERROR,
@@ -77,13 +77,13 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
     session.on('error', ignore)
     session.on('close', () => {
       sessions.delete(session)
-      // Until its SETTINGS are acknowledged the library keeps the session; its error leads from our listeners back to it.
+      // Until its SETTINGS are acknowledged, the library keeps the session, and through its error our listeners, so they are removed.
       session.removeAllListeners().on('error', ignore)
     })
     session.on('stream', (stream, _headers, flags, raw: string[]) => {
       // A failed stream also emits `close`, which is handled below.
       stream.on('error', () => undefined)
-      // Also covers the rest of a response that the upstream has sent completely.
+      // Covers the rest of a response that the upstream has sent completely, too.
       stream.setTimeout(limits.bodyIdleMs, () => {
         if (stream.writableLength > 0) stream.destroy(new Error('the client does not read the response'))
       })
@@ -122,7 +122,7 @@ export function createHttp2Server({ limits: given, onRequest, onFlood, isProxy }
 
 const ignore = (): void => undefined
 
-/** The open streams of all connections, by client. A client that reads no answers keeps them open. */
+/** Counts the open streams of all connections, by client. A client that reads no answers keeps its streams open. */
 class StreamPlaces {
   readonly #limits: () => SidecarLimits
   readonly #isProxy: (address: string) => boolean
@@ -134,7 +134,7 @@ class StreamPlaces {
     this.#isProxy = isProxy
   }
 
-  /** Counts a stream until the returned function is called. Null: there are too many. */
+  /** Counts a stream until the returned function is called. Null: too many are open. */
   enter(address: string): (() => void) | null {
     const { connectionsMax, clientConnectionsMax } = this.#limits()
     const client = clientOf(address)
@@ -171,7 +171,7 @@ function handOn(stream: ServerHttp2Stream, client: ClientRequest, onRequest: Htt
   onRequest(client, res, expects)
 }
 
-/** Closes an unused connection even if the client sends PING frames. */
+/** Closes a connection without open streams after a while, even if the client sends PING frames. */
 function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): void; leave(): void } {
   let open = 0
   let timer: NodeJS.Timeout | undefined
@@ -194,7 +194,7 @@ function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): 
 
 type Guarding = { readonly guard: FrameGuard; readonly onFlood: () => void; readonly idleMs: number }
 
-/** Puts the guard between the socket and the library. `onFlood` is called at most once; nothing is read after it. */
+/** A stream with the guard between the socket and the library. `onFlood` is called at most once; after it nothing is read. */
 function guarded(socket: Socket, { guard, onFlood, idleMs }: Guarding): Duplex {
   const duplex = new Duplex({
     read: () => void socket.resume(),

@@ -23,16 +23,16 @@ export type Listener = {
   listen(address: ListenAddress): Promise<ListenAddress>
   /** Listens on a unix socket. Rejects with the system's error. */
   listenAt(path: string): Promise<void>
-  /** Applies to new connections. */
+  /** The limits apply to new connections. */
   setLimits(limits: SidecarLimits): void
   /**
-   * Uses another certificate for new connections. Throws when it is not usable. Returns how many open connections it has ended:
-   * all, when an authority of client certificates is gone.
+   * Uses another certificate for new connections. Throws when it is not usable. Returns how many open connections it has ended: all of
+   * them when an authority that verified client certificates is gone.
    */
   replaceCertificate(certificate: Pem): number
-  /** Closes each connection with its next response. New connections and requests are still accepted. */
+  /** Closes each connection with its next response. New connections and requests are still accepted until `close`. */
   withdraw(): void
-  /** Accepts no more connections and waits at most `drainMs` for open requests; `onLate` may then end them in order. */
+  /** Accepts no more connections, and waits at most `drainMs` for open requests; then `onLate` may end the rest in order. */
   close(options: { readonly drainMs: number; readonly onLate: () => void }): Promise<void>
 }
 export type ListenerOptions = {
@@ -44,31 +44,31 @@ export type ListenerOptions = {
   /** True for a WebSocket handshake on a route that accepts it; any other upgrade is an ordinary request. */
   readonly mayUpgrade: (req: IncomingMessage) => boolean
   readonly onUpgrade: (client: ClientRequest, res: ClientAnswer, upgrade: Upgrade) => void
-  /** Input was rejected before it became a request. With `answers`, write the response to the connection, which then closes. */
+  /** Called for input that never became a request. With `answers`, it writes the response to the connection, which then closes. */
   readonly onRejected: (connection: Duplex, rejection: Rejection) => void
   /** True for addresses of trusted proxies, whose connections are not counted because they serve many clients. */
   readonly isProxy: (address: string) => boolean
   /** True for peers whose connections begin with a header of the PROXY protocol. */
   readonly namesClient: (address: string) => boolean
-  /** A connection was closed unread because `connections_max` was reached. */
+  /** Called for a connection that was closed unread because `connections_max` was reached. */
   readonly onDropped: () => void
 }
 export type Rejection = {
   readonly code: ProblemCode
-  /** For the log only. */
+  /** The reason for the log; the client does not see it. */
   readonly reason: string
   /** The peer's address; empty when the peer is gone. */
   readonly address: string
-  /** The origin of the page that has sent it, as far as the bytes tell. */
+  /** The origin of the page that has sent the input, if its bytes tell. */
   readonly origin: string | null
   /** True while a response can still be sent. */
   readonly answers: boolean
 }
 
 const CHECK_MS = 1_000
-/** Idle time after which TCP keepalive probes the peer. */
+/** The idle time in milliseconds after which TCP keepalive probes the peer. */
 const PROBE_AFTER_MS = 30_000
-/** Time for a rejected client to read the response and close its side. */
+/** The time in milliseconds that a rejected client has to read the response and close its side. */
 const LINGER_MS = 1_000
 const IDLE_CHECK_MS = 100
 
@@ -97,14 +97,14 @@ class DataPort implements Listener {
     this.#rests = new Rests(() => this.#limits.keepAliveMs)
     const server = createHttpServer(certificate, {
       ...httpOptions(limits),
-      // A pipelined upgrade would be answered before the requests in front of it.
+      // A pipelined upgrade would be answered before the requests that came before it.
       shouldUpgradeCallback: (req) =>
         this.#queueOf(req.socket).current === null &&
         this.#lines.get(req.socket)?.formOf(req) === 'good' &&
         mayUpgrade(req),
     })
     this.#server = server
-    // Node would silently drop fields beyond its limit. The pipeline rejects them instead, and `maxHeaderSize` limits the bytes.
+    // Node would silently drop fields beyond this limit. The pipeline rejects them instead, and `maxHeaderSize` limits the bytes.
     server.maxHeadersCount = 0
     server.maxConnections = limits.connectionsMax
     this.#serve(server)
@@ -202,7 +202,7 @@ class DataPort implements Listener {
     return queue
   }
 
-  /** HTTP/1.1 begins on this connection. */
+  /** Begins HTTP/1.1 on this connection. */
   #begin(connection: Socket, serve: () => void): void {
     const lines = watchRequestLines(connection, serve, {
       headBytesMax: () => this.#limits.headerBytesMax,
@@ -251,7 +251,7 @@ class DataPort implements Listener {
 
   #refuse(connection: Duplex, form: 'bad' | 'unknown'): void {
     if (form === 'bad') return void this.#reject(connection, 'request_invalid', 'the request line is malformed')
-    // Without an answer, the client sends it again on another connection.
+    // Without an answer, the client repeats the request on another connection.
     endSoon(connection)
     const reason = 'the request follows a chunked body without a pause'
     this.#report(connection, { code: 'request_invalid', reason, answers: false })
@@ -274,7 +274,7 @@ const httpOptions = (limits: SidecarLimits): ServerOptions => ({
   insecureHTTPParser: false,
   // The pipeline checks the Host field, and answers with a problem document.
   requireHostHeader: false,
-  // Notices a vanished client even when nothing is written to it.
+  // Detects a client that is gone even when nothing is written to it.
   keepAlive: true,
   keepAliveInitialDelay: PROBE_AFTER_MS,
 })
@@ -286,12 +286,12 @@ function createHttpServer(certificate: Pem | null, options: ServerOptions): Serv
     ...options,
     ...secureOptions(certificate),
     ALPNProtocols: ['h2', 'http/1.1'],
-    // Node waits 120 s for a handshake; silent connections would use up connections_max.
+    // Node would wait 120 s for a handshake, so silent connections would use up connections_max.
     ...(handshakeTimeout !== undefined && { handshakeTimeout }),
   })
 }
 
-/** Node detaches a connection at an upgrade. This response lets the pipeline answer it like any other. */
+/** A response for an upgrade, at which Node detaches the connection, so that the pipeline can answer it like any other. */
 function answerOver(req: IncomingMessage, socket: Duplex): ServerResponse {
   const res = new ServerResponse(req)
   res.shouldKeepAlive = false
@@ -311,7 +311,7 @@ function release(res: ServerResponse, socket: Duplex): void {
   socket.removeAllListeners('error')
 }
 
-/** Handles errors of a connection that is closing, and bounds how long it stays open. */
+/** Handles errors of a connection that is closing, and closes it after `LINGER_MS` at the latest. */
 function endSoon(connection: Duplex): void {
   const timer = setTimeout(() => connection.destroy(), LINGER_MS)
   connection.on('error', () => connection.destroy())
@@ -320,7 +320,7 @@ function endSoon(connection: Duplex): void {
   connection.resume()
 }
 
-/** Null when the client is gone. */
+/** The problem code for a parser error; null: the client is gone. */
 function problemOf(err: NodeJS.ErrnoException): ProblemCode | null {
   if (err.code === 'ECONNRESET' || err.code === 'EPIPE') return null
   if (err.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
@@ -352,7 +352,7 @@ async function drain(
 }
 
 type Opening = {
-  /** `own`: what the client has open already, of `used` in all. */
+  /** `own`: how many connections the client has already. `used`: how many all clients have. */
   readonly mayOpen: (address: string, open: { readonly own: number; readonly used: number }) => boolean
   readonly onFull: (socket: Socket, reason: string) => void
 }
@@ -385,11 +385,11 @@ function addressOf(connection: Duplex): string {
   return typeof address === 'string' ? (parseAddress(address) ?? address) : ''
 }
 
-/** Shows a client of HTTP/1.0 that its response was cut off: the end of the connection is the end of such a response, so only a reset says that it is not complete. */
+/** Shows a client of HTTP/1.0 that its response was cut off: a normal end of the connection would end the response, so it is reset. */
 function resetWhenCut(res: ServerResponse, connection: Socket): void {
   const destroy = res.destroy.bind(res)
   res.destroy = (err) => {
-    // With TLS the missing `close_notify` says it.
+    // With TLS, a missing `close_notify` shows it.
     if (res.headersSent && !(connection instanceof TLSSocket)) connection.resetAndDestroy()
     return destroy(err)
   }

@@ -1,27 +1,27 @@
 /**
- * Reads along with Node's HTTP/1.1 parser. A connection that somebody listens to is read by JavaScript, and a public request then costs a sixth
- * more, an upload a third: here the parser goes on reading it natively, and hands over a copy of the bytes that it is at, when asked.
+ * Reads along with Node's HTTP/1.1 parser. With a listener for data, JavaScript would read the connection, and a public request would
+ * cost a sixth more, an upload a third. So the parser keeps reading natively, and gives a copy of its current bytes when asked.
  */
 import { Socket } from 'node:net'
 
-/** The reports about each piece of a connection, in the order of its bytes. */
+/** Gets reports about each piece of a connection, in the order of its bytes. */
 export type PieceReader = {
-  /** Its bytes: before the parser sees them, or while or after it does. At most once for each piece. */
+  /** The bytes of a piece: before, while or after the parser reads it. At most once for each piece. */
   take(piece: Buffer): void
-  /** The parser is through with a piece. True: nothing in it was of interest, so that `take` is not called. */
+  /** The parser has read a piece. True: it holds nothing of interest, so `take` is not called. */
   passes(bytes: number): boolean
-  /** The parser is through with the piece. */
+  /** The parser has read the piece. */
   end(): void
 }
 export type ParserBytes = {
-  /** Makes sure that `take` has been called for the piece in which the parser is reporting a request. */
+  /** Makes sure that `take` has been called for the piece in which the parser has just found a request. */
   takeCurrent(): void
-  /** True: the parser reads the connection itself. */
+  /** True: the parser reads the connection natively. */
   readonly isNative: boolean
   close(): void
 }
 
-/** Members of Node's parser that it does not promise to keep; it uses them itself, for `rawPacket` of an error and for upgrades. */
+/** Members of Node's parser that Node does not promise to keep, but uses itself for `rawPacket` of an error and for upgrades. */
 type Parser = {
   readonly _consumed: true
   readonly getCurrentBuffer: () => Buffer
@@ -40,11 +40,11 @@ export function readAlong(connection: Socket, serve: () => void, reader: PieceRe
     isTaken = false
     reader.end()
   }
-  // Bytes that come as events: those that were read before the server took over, or all of them.
+  // Bytes that come as events: those read before the server took over, or all if the parser does not read natively.
   connection.prependListener('data', take)
   serve()
   const parser = parserOf(connection)
-  // The server put a method of the same name before this one, which makes the parser stop reading when it is called for `data`.
+  // The server has overridden `on` of this connection: a `data` listener added by it would stop the native reading.
   const listen: (event: 'data', listener: () => void) => void = parser === null ? connection.on : Socket.prototype.on
   listen.call(connection, 'data', end)
   parser?.onExecuted((result) => {
@@ -67,13 +67,13 @@ export function readAlong(connection: Socket, serve: () => void, reader: PieceRe
 const NONE: Buffer = Buffer.alloc(0)
 
 type NativeParser = {
-  /** A copy of the piece that it is at. */
+  /** A copy of the piece that the parser is at. */
   bytes(): Buffer
-  /** `call` comes after each piece that it read itself, with the number of its bytes, or an error. */
+  /** `call` runs after each piece that the parser has read, with the number of its bytes, or an error. */
   onExecuted(call: (result: unknown) => void): void
 }
 
-/** Null: it does not read the connection itself, or Node has changed. */
+/** Null: the parser does not read the connection natively, or Node has changed. */
 function parserOf(connection: Socket): NativeParser | null {
   const parser: unknown = 'parser' in connection ? connection.parser : null
   if (typeof parser !== 'object' || parser === null) return null
@@ -85,7 +85,7 @@ function parserOf(connection: Socket): NativeParser | null {
   return {
     bytes: () => getCurrentBuffer.call(parser),
     onExecuted(call) {
-      // The server takes this function away when it is done with the parser, which it uses again for other connections.
+      // The server deletes this function when it returns the parser, which then serves other connections.
       Object.assign(parser, {
         [index]: (result: unknown) => {
           call(result)

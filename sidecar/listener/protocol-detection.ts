@@ -6,14 +6,14 @@ import { TLSSocket, Server as TlsServer } from 'node:tls'
 export type ProtocolDetectionOptions = {
   /** Time to wait for the first bytes of a connection. */
   readonly timeoutMs: () => number
-  /** `serve` lets the server begin to read it. */
+  /** `serve` lets the server begin to read the connection. */
   readonly onHttp1: (socket: Socket, serve: () => void) => void
   readonly onHttp2: (socket: Socket) => void
-  /** Too few bytes arrived in time. */
+  /** Called when too few bytes have arrived in time. */
   readonly onLate: (socket: Socket) => void
 }
 export type ProtocolDetection = {
-  /** Closes connections whose protocol is not known yet. None of them has sent a complete request. */
+  /** Closes connections whose protocol is not known. None of them has sent a complete request. */
   close(): void
 }
 

@@ -1,6 +1,6 @@
 /**
- * The PROXY protocol, versions 1 and 2: the line or block before the first byte of a connection, in which a load balancer that forwards TCP names the client
- * (haproxy.org/download/3.0/doc/proxy-protocol.txt).
+ * The PROXY protocol, versions 1 and 2: a load balancer that forwards TCP names the client in a line or block before the first byte
+ * of a connection (haproxy.org/download/3.0/doc/proxy-protocol.txt).
  */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
@@ -13,17 +13,17 @@ export type ProxyHeader =
   | { readonly kind: 'bad' }
   | { readonly kind: 'whole'; readonly bytes: number; readonly address: string | null }
 
-/** Section 2.1. */
+/** The longest line of version 1 (section 2.1). */
 const LINE_BYTES_MAX = 107
 const LINE = /^PROXY (?:UNKNOWN(?: [\x20-\x7e]*)?|TCP([46]) ([0-9A-Fa-f:.]+) ([0-9A-Fa-f:.]+) (\d{1,5}) (\d{1,5}))\r\n$/
 const LINE_START = Buffer.from('PROXY ')
-/** Section 2.2. */
+/** The first bytes of version 2 (section 2.2). */
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n')
 const FIXED_BYTES = 16
-/** Balancers add a few hundred bytes about themselves and TLS. */
+/** The bound of a block of version 2: balancers add a few hundred bytes about themselves and TLS. */
 const BLOCK_BYTES_MAX = 4_096
 const [LOCAL, PROXY] = [0x20, 0x21]
-/** IPv4 and IPv6 over TCP, and unix sockets, which have no address. */
+/** Bytes of all addresses, and of one, by family: IPv4 and IPv6 over TCP, and unix sockets, which have no address. */
 const FAMILIES: { readonly [family: number]: { readonly bytes: number; readonly addressBytes: number } } = {
   0: { bytes: 0, addressBytes: 0 },
   17: { bytes: 12, addressBytes: 4 },
@@ -34,7 +34,7 @@ const MORE: ProxyHeader = { kind: 'more' }
 const BAD: ProxyHeader = { kind: 'bad' }
 const PORT_MAX = 65_535
 
-/** `first`: what came so far. */
+/** `first`: the bytes that came so far. */
 export function readProxyHeader(first: Buffer): ProxyHeader {
   const begins = (start: Buffer): boolean => {
     const length = Math.min(first.length, start.length)
@@ -64,7 +64,7 @@ function readBlock(first: Buffer): ProxyHeader {
   if (bytes > BLOCK_BYTES_MAX) return BAD
   const [command, family] = [first[12], FAMILIES[first[13] ?? -1]]
   if (command !== LOCAL && command !== PROXY) return BAD
-  // A health check of the balancer may have addresses, which count for nothing.
+  // A health check of the balancer may have addresses, but they are ignored.
   if (command === PROXY && (family === undefined || bytes < FIXED_BYTES + family.bytes)) return BAD
   if (first.length < bytes) return MORE
   if (command === LOCAL || family === undefined || family.addressBytes === 0)
@@ -79,13 +79,13 @@ export type ProxyHeaderOptions = {
   /** True for addresses whose connections begin with a header. */
   readonly isNeeded: (address: string | undefined) => boolean
   readonly timeoutMs: () => number
-  /** There was no header, or none in time. */
+  /** Called for a connection whose header is missing, wrong or late. */
   readonly onBad: (socket: Socket) => void
 }
 
 /**
- * Reads the header before anything else sees the connection, which then has the address of the client; an empty one where the header names none, so that
- * nobody takes for the balancer's what a client has written. Call it after all others listen to `connection`.
+ * Reads the header before anything else sees the connection, which then has the client's address; an empty one if the header names
+ * none, so that nobody takes the client's requests for the balancer's. Must be called after all others listen to `connection`.
  */
 export function expectProxyHeaders(server: Server, options: ProxyHeaderOptions): { close(): void } {
   const waiting = new Set<Socket>()
@@ -93,7 +93,7 @@ export function expectProxyHeaders(server: Server, options: ProxyHeaderOptions):
   const handOn = (socket: Socket): void => {
     for (const listener of listeners) listener.call(server, socket)
   }
-  // A connection within TLS is another object over the same peer.
+  // Addresses of clients by peer: a connection within TLS is another object with the same peer.
   const clients = new Map<string, string>()
   const peerOf = ({ remoteAddress, remotePort, localAddress }: Socket): string =>
     `${remoteAddress} ${remotePort} ${localAddress}`

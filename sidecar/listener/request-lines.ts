@@ -1,31 +1,31 @@
-/** Compares the request lines of one HTTP/1.1 connection with RFC 9112 section 3: Node's parser takes others, and does not tell. */
+/** Compares the request lines of an HTTP/1.1 connection with RFC 9112 section 3, since Node's parser accepts other forms silently. */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { readAlong } from './parser-bytes.ts'
 
-/** `unknown`: the bytes before it hide where it begins. */
+/** `unknown`: the beginning of the request cannot be found among the bytes before it. */
 export type LineForm = 'good' | 'bad' | 'unknown'
 
 const [CR, LF, BLANK, ZERO, ONE, DELETE] = [0x0d, 0x0a, 0x20, 0x30, 0x31, 0x7f]
 const VERSION = Buffer.from(' HTTP/1.')
-/** After a version. */
+/** The bytes after `VERSION`: the digit of the minor version, CR and LF. */
 const LINE_END_BYTES = 3
 const HEAD_END = Buffer.from('\r\n\r\n')
 const ORIGIN = /\r\norigin:[ \t]?([\x21-\x7e]{1,256})(?=\r\n)/gi
 const NONE: Buffer = Buffer.alloc(0)
 
 export type RequestLines = {
-  /** Call it while the parser reports the request, once or more often. */
+  /** Must be called while the parser reports the request; it may be called again. */
   formOf(req: IncomingMessage): LineForm
   /** The Origin field of a head that is not complete, or was refused; null: it has none, or several. */
   originOfHead(): string | null
-  /** The connection is not HTTP any more. */
+  /** Must be called when the connection is no longer HTTP. */
   close(): void
 }
 
 /**
- * Lets the HTTP server begin with the connection (`serve`), and compares. `onTooLong`: a head is longer than `headBytesMax`,
- * which the parser does not see because it does not count spaces.
+ * Lets the HTTP server begin with the connection (`serve`), and compares. `onTooLong`: called for a head longer than `headBytesMax`,
+ * which the parser does not notice because it does not count spaces.
  */
 export function watchRequestLines(
   connection: Socket,
@@ -53,26 +53,26 @@ export function watchRequestLines(
   }
 }
 
-/** The bytes of one connection, as far as they may hold the beginning of a request. What each request runs through makes no objects. */
+/** The bytes of one connection that may hold the beginning of a request. It allocates no objects on the path of usual requests. */
 class RequestBytes {
-  /** From `#at` on, the beginning of a head. */
+  /** Bytes whose part from `#at` on is the beginning of a head. */
   #first = NONE
   #at = 0
-  /** The parts of that head that came in later pieces. */
+  /** The next parts of that head, which came in later pieces. */
   readonly #later: Buffer[] = []
   #laterBytes = 0
-  /** Bytes of a body, before the next request. */
+  /** How many bytes of a body come before the next request. */
   #bodyLeft = 0
-  /** The last request, while only the parser knows where its chunked body ends. */
+  /** The last request, as long as only the parser knows where its chunked body ends. */
   #chunked: IncomingMessage | null = null
-  /** The part of that body that came with the last piece. */
+  /** The part of that body in the last piece. */
   #piece = NONE
-  /** More came with the end of that body, so no later request's beginning is known. */
+  /** True: more bytes came with the end of that body, so the beginning of no later request is known. */
   #isLost = false
   #checked: IncomingMessage | null = null
   #form: LineForm = 'unknown'
 
-  /** Between two pieces: those of a head that is not complete. */
+  /** How many bytes of an incomplete head there are; valid between two pieces. */
   get headBytes(): number {
     return this.#first.length - this.#at + this.#laterBytes
   }
@@ -103,7 +103,7 @@ class RequestBytes {
     }
   }
 
-  /** Instead of adding a piece of `count` bytes that are all of one body. False: it must be added. */
+  /** Skips a piece of `count` bytes if all of it is body. False: the piece must be added. */
   skip(count: number): boolean {
     if (this.#chunked !== null) return !this.#chunked.complete
     if (this.#bodyLeft < count) return false
@@ -111,9 +111,9 @@ class RequestBytes {
     return true
   }
 
-  /** The parser has taken the piece. */
+  /** Must be called when the parser has read the piece. */
   endPiece(): void {
-    // Bytes that follow the body in its last piece were parsed already, and may be the beginning of a request.
+    // Bytes after the body in its last piece are parsed already, and may be the beginning of a request.
     if (this.#chunked?.complete === true && !this.#isLost) {
       if (endsMessage(this.#piece)) this.#chunked = null
       else this.#isLost = true
@@ -145,7 +145,7 @@ class RequestBytes {
     return 'good'
   }
 
-  /** `from`: where the head ends in `bytes`. */
+  /** `from`: the index in `bytes` at which the head ends. */
   #skipBody(req: IncomingMessage, bytes: Buffer, from: number): void {
     const { 'transfer-encoding': coding, 'content-length': length } = req.headers
     if (coding !== undefined) {
@@ -161,8 +161,8 @@ class RequestBytes {
 }
 
 /**
- * Where the request line that begins at `from` ends, or null. The parser also takes several spaces, other protocols of its family
- * (RTSP, ICE) and a line without a version; method and target are what it found, so that bytes of another place cannot pass for this request's.
+ * The index at which the request line that begins at `from` ends, or null. The parser also accepts several spaces, other protocols
+ * (RTSP, ICE) and a line without version. Comparing its method and target makes sure that these bytes belong to this request.
  */
 function endOfLine({ method = '', url = '' }: IncomingMessage, bytes: Buffer, from: number): number | null {
   const urlAt = from + method.length + 1
@@ -175,7 +175,7 @@ function endOfLine({ method = '', url = '' }: IncomingMessage, bytes: Buffer, fr
   return (minor === ZERO || minor === ONE) && bytes[end - 2] === CR && bytes[end - 1] === LF ? end : null
 }
 
-/** False also for a text with a character that is no part of a method or a target. */
+/** True if the text is at `from`, and has only characters of a method or a target. */
 function hasText(bytes: Buffer, from: number, text: string): boolean {
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
@@ -184,7 +184,7 @@ function hasText(bytes: Buffer, from: number, text: string): boolean {
   return text !== ''
 }
 
-/** Nothing but empty lines can follow the end of a chunked body in this piece, which holds that end. */
+/** True if only empty lines can follow the end of a chunked body in this piece, which contains that end. */
 function endsMessage(piece: Buffer): boolean {
   const end = piece.subarray(-HEAD_END.length)
   return end.equals(HEAD_END.subarray(HEAD_END.length - end.length))

@@ -1,6 +1,6 @@
 /**
- * A token that is not in Authorization: in a field of the client's, or where pages have it that cannot set fields. WebSocket and EventSource send it
- * as a subprotocol or as a cookie.
+ * Takes a token that is not in Authorization: one in another field of the client, or one of a page that cannot set fields. WebSocket
+ * sends such a token as a subprotocol or as a cookie, EventSource as a cookie.
  */
 
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
@@ -11,16 +11,16 @@ import type { InboundRequest } from './inbound.ts'
 export type TokenFrom = {
   /** Names of fields whose value is a token, with the scheme or without, in lower case. */
   readonly header: readonly string[]
-  /** A WebSocket has it there, as `bearer, <token>` or `base64url.bearer.authorization.k8s.io.<token in base64url>`. */
+  /** True: a WebSocket sends it as `bearer, <token>` or `base64url.bearer.authorization.k8s.io.<token in base64url>`. */
   readonly subprotocol: boolean
-  /** The name of the cookie; null: none holds a token. */
+  /** The name of the cookie that holds a token; null: none. */
   readonly cookie: string | null
 }
 type Rules = { readonly tokenFrom: TokenFrom | null; readonly origins: ReadonlySet<string> }
-/** `refusal`: why the page may not use its cookie here; null: it may. */
+/** `refusal`: the reason for which the page may not use its cookie here; null: it may. */
 type Taken = { readonly request: InboundRequest; readonly refusal: RequestError | null }
 
-/** The answer names it where the service takes none of the subprotocols: browsers end a connection without one that they asked for. */
+/** The answer names this protocol if the service chooses none: a browser ends a connection whose answer has none of those it asked for. */
 export const BEARER_PROTOCOL = 'bearer'
 const PROTOCOLS = 'sec-websocket-protocol'
 const PLACES = new Set(['cookie', PROTOCOLS])
@@ -31,8 +31,8 @@ const SCHEME = /^bearer +/i
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/
 
 /**
- * The request with the token in Authorization, and in no other place, where the service would find it. Throws RequestError for a token in two places or
- * for none where one is announced.
+ * The request with the token moved to Authorization, so that the service finds it in no other place. Throws RequestError for tokens
+ * in two places, and for an announced token that is missing.
  */
 export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade: boolean): Taken {
   const { tokenFrom } = route
@@ -45,7 +45,7 @@ export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade:
   for (const [at, folded] of request.names.entries()) {
     const [name = '', value = ''] = [request.raw[2 * at], request.raw[2 * at + 1]]
     let rest: string | null = value
-    // A field with another spelling of the name is another field, as everywhere.
+    // Names are compared exactly: a field with another spelling of the name is another field.
     if (tokenFrom.header.includes(name.toLowerCase())) {
       inFields.push(trimBlanks(value).replace(SCHEME, ''))
       continue
@@ -62,7 +62,7 @@ export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade:
   const tokens = [...inFields, ...ofPage]
   const [token] = tokens
   if (token === undefined) return { request: { ...request, ...kept }, refusal: null }
-  // Whichever is believed, somebody else may have meant the other.
+  // With two tokens, client and service could each mean another one.
   if (tokens.length > 1 || request.authorization.length > 0)
     throw malformed('A request has one token: in Authorization, in another field, as a subprotocol or in a cookie')
   if (!TOKEN.test(token)) throw malformed('The token has a character that no token has')
@@ -73,13 +73,13 @@ export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade:
   return { request: { ...request, raw, names: [...kept.names, 'authorization'], authorization }, refusal }
 }
 
-/** Only a page can make this: no form, image or link asks for exactly this type. */
+/** True for a request that only a page's EventSource makes: no form, image or link asks for exactly this type. */
 const isEventSource = (request: InboundRequest): boolean =>
   lowerAscii(trimBlanks(valuesOf(request, 'accept').join())) === 'text/event-stream'
 
 /**
- * Browsers send a cookie for pages of every origin. WebSocket knows no CORS (RFC 6455 section 10.2), so that the page must be one of those that the route
- * names. A page of the same origin opens an event stream without Origin.
+ * Browsers send cookies with requests of every page. CORS does not cover WebSocket (RFC 6455 section 10.2), so the page's origin must
+ * be one that the route names. A page of the same origin opens an event stream without Origin.
  */
 function pageRefusal(request: InboundRequest, { origins }: Rules, upgrade: boolean): RequestError | null {
   const from = valuesOf(request, 'origin')
@@ -94,10 +94,10 @@ function pageRefusal(request: InboundRequest, { origins }: Rules, upgrade: boole
 const valuesOf = ({ raw, names }: InboundRequest, name: string): readonly string[] =>
   names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
 
-/** Visible characters, as far as any server takes blanks and other bytes for no part of a name. */
+/** Matches every character except visible ASCII: some servers drop blanks or other bytes from a name. */
 const INVISIBLE = /[^\x21-\x7e]/g
 
-/** Null: nothing is left. Throws RequestError for a spelling of the name that a server could read as the name itself. */
+/** The Cookie field without this cookie; null: it is empty then. Throws RequestError for a name that a server could read as this one. */
 function withoutCookie(value: string, name: string, tokens: string[]): string | null {
   const others: string[] = []
   for (const pair of value.split(';').map(trimBlanks)) {
@@ -110,7 +110,7 @@ function withoutCookie(value: string, name: string, tokens: string[]): string | 
   return others.every((pair) => pair === '') ? null : others.join('; ')
 }
 
-/** Null: nothing is left. */
+/** The list of subprotocols without the token; null: it is empty then. */
 function withoutProtocol(value: string, tokens: string[]): string | null {
   const protocols = value.split(',').map(trimBlanks)
   const others: string[] = []

@@ -1,7 +1,7 @@
-/** Errors that end the evaluation of a request. enforce/denial-response.ts answers each; none allows. */
+/** Errors that end the evaluation of a request. `enforce/denial-response.ts` has the answer to each; none allows. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
-/** The request itself is refused. The client sees the message, so it never contains text of the request. */
+/** The request itself is refused. The client sees the message, so it never quotes the request. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
   readonly code: ProblemCode
@@ -16,7 +16,7 @@ export class RequestError extends Error {
 
 /** A value of a check that cannot be used. */
 export class ValueError extends RequestError {
-  /** The request does not have it; else it is no text, number or id. */
+  /** True: the request lacks the value. False: the value is no text, number or id. */
   readonly isMissing: boolean
   constructor(message: string, { isMissing }: { readonly isMissing: boolean }) {
     super('request_invalid', message)
@@ -29,8 +29,8 @@ export const unusable = (message: string): ValueError => new ValueError(message,
 export const malformed = (message: string): RequestError => new RequestError('request_invalid', message)
 
 /**
- * `overloaded`: the sidecar or the PDP has too much to do, and an immediate retry would make it worse. The others name what
- * fails behind the PDP.
+ * `overloaded`: the sidecar or the PDP has too much to do, and an immediate retry would make it worse. The other codes say which part
+ * behind the PDP fails.
  */
 export const UNDECIDED_CODES = [
   'pdp_unavailable',

@@ -1,13 +1,13 @@
 /** Which hosts are served: names, and names with `*` in place of their first label. */
 
-/** Takes host names in lower case, without port. */
+/** The methods take host names in lower case, without port. */
 export type HostSet = {
   has(host: string): boolean
-  /** As the file writes them. */
+  /** The names as the file writes them. */
   readonly names: readonly string[]
 }
 
-/** `*.app.example.com` means one label, as in certificates: neither for `app.example.com` nor for `a.b.app.example.com`. */
+/** `*.app.example.com` matches exactly one more label, as in certificates: neither `app.example.com` nor `a.b.app.example.com`. */
 export function createHostSet(names: Iterable<string>): HostSet {
   const all = new Set(names)
   return {
@@ -16,7 +16,7 @@ export function createHostSet(names: Iterable<string>): HostSet {
   }
 }
 
-/** Every name of a Service of Kubernetes within its cluster, and those of the Pods of a StatefulSet. `domain`: that of the cluster. */
+/** Every name of a Kubernetes Service within its cluster, and those of the Pods of a StatefulSet. `domain`: the cluster's domain. */
 export function clusterNames(service: string, namespace: string, domain: string): readonly string[] {
   const names = ['', `.${namespace}`, `.${namespace}.svc`, `.${namespace}.svc.${domain}`].map(
     (end) => `${service}${end}`,

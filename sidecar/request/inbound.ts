@@ -20,11 +20,11 @@ export type InboundRequest = {
   readonly host: Authority
   /** The host that a trusted proxy reports; null: no trusted proxy reports one. */
   readonly namedHost: Authority | null
-  /** The client's address, as far as trusted proxies know it; empty when it is not known. */
+  /** The client's address, as trusted proxies report it; empty when it is not known. */
   readonly clientAddress: string
   /** The Host field as it was sent. */
   readonly hostField: string
-  /** Names and values in turn, as they arrived. */
+  /** Header fields, names and values alternating, as they arrived. */
   readonly raw: readonly string[]
   /** Folded names of `raw`, in its order. */
   readonly names: readonly string[]
@@ -32,16 +32,16 @@ export type InboundRequest = {
   readonly connectionListed: ReadonlySet<string>
   readonly authorization: readonly string[]
   readonly proofs: readonly string[]
-  /** Null: unknown until the body ends. 0: no body. */
+  /** The length of the body. Null: unknown until it ends. 0: no body. */
   readonly bodyBytes: number | null
-  /** Why it cannot be read strictly: only shadow mode lets it through, with a host and a target that were not read. Null: it was read. */
+  /** The reason for which the request cannot be read strictly: only shadow mode lets it pass, as written. Null: it was read. */
   readonly refusal: RequestError | null
 }
 
 const FIELDS_MAX = 100
 /**
- * Fields for the service, which Connection must not list (RFC 9110 section 7.6.1), and framing fields. Dropping one because a
- * client lists it would change the message after its evaluation.
+ * Fields for the service and framing fields. Connection must not list them (RFC 9110 section 7.6.1): to drop one because a client
+ * lists it would change the message after its evaluation.
  */
 export const UNLISTABLE: ReadonlySet<string> = new Set([
   'host',
@@ -86,11 +86,11 @@ const NONE: ReadonlySet<string> = new Set()
 export type InboundOptions = {
   readonly origin: Pick<Origin, 'address' | 'host' | 'fault'>
   readonly targetCharsMax: number
-  /** Shadow mode: what has one framing, and HTTP allows, has its refusal beside it instead. */
+  /** True in shadow mode of the file: a refused request is returned with its refusal, if it has one framing and HTTP allows it. */
   readonly isShadowed?: boolean
 }
 
-/** Throws RequestError. `client` must come from a strict parser that keeps all fields. */
+/** Throws RequestError. `client` must come from a strict parser that keeps every field. */
 export function readInbound(client: ClientRequest, options: InboundOptions): InboundRequest {
   try {
     return readStrictly(client, options)
@@ -117,7 +117,7 @@ function readStrictly(client: ClientRequest, { origin, targetCharsMax }: Inbound
   if (client.target.length > targetCharsMax)
     throw new RequestError('target_too_long', `The request target has more than ${targetCharsMax} characters`)
   const target = parseTarget(client.target)
-  // RFC 9112 section 3.2.2 prefers the target; a request with two different names is refused instead.
+  // RFC 9112 section 3.2.2 prefers the target; we refuse a request with two different names.
   if (target.authority !== null && target.authority.toLowerCase() !== hostField.toLowerCase())
     throw malformed('The request target and the Host field name different hosts')
   return {
@@ -140,7 +140,7 @@ function readStrictly(client: ClientRequest, { origin, targetCharsMax }: Inbound
 
 const FRAMING = ['host', 'content-length', 'transfer-encoding', 'expect']
 
-/** Throws `refusal` where two servers could find two messages, and for what HTTP itself refuses (RFC 9112 sections 3.2 and 6). */
+/** Throws `refusal` if two servers could split the message differently, or HTTP itself refuses it (RFC 9112 sections 3.2 and 6). */
 function leaveUnread(client: ClientRequest, address: string, refusal: RequestError): InboundRequest {
   const { version, method, raw } = client
   const names: string[] = []
@@ -177,10 +177,10 @@ type Collected = (typeof COLLECTED)[number]
 type CollectedFields = { [Name in Collected]: string[] }
 const collected = new Set<string>(COLLECTED)
 const isCollected = (name: string): name is Collected => collected.has(name)
-/** Most requests lack most of these fields, so that they share one list, which nobody writes. */
+/** The empty list that most fields share, since most requests lack them. It is never changed. */
 const ABSENT: string[] = []
 
-/** Compares exact names in any case: to a parser, `Content_Length` is another field; it is stripped by its folded name. */
+/** Collects fields by exact names, in any case. `Content_Length` is another field to a parser; its folded name gets it stripped later. */
 function collectFields(raw: readonly string[], names: string[]): CollectedFields {
   const found: CollectedFields = {
     host: ABSENT,
@@ -230,7 +230,7 @@ function listedNames(connection: readonly string[]): ReadonlySet<string> {
 const isForService = (name: string): boolean =>
   UNLISTABLE.has(name) || UNLISTABLE_PREFIXES.some((prefix) => name.startsWith(prefix))
 
-/** The same request, as far as other proxies are trusted now. Throws RequestError. */
+/** The same request with the origin that the proxies trusted now report. Throws RequestError. */
 export function fromOrigin(request: InboundRequest, { address, host, fault }: Origin): InboundRequest {
   if (fault !== null) throw malformed(fault)
   return { ...request, clientAddress: address, namedHost: host }

@@ -12,18 +12,18 @@ import type { ClientRequest } from '../http/client-request.ts'
 import { type Authority, parseAuthority } from './target.ts'
 
 export type Origin = {
-  /** The client's address, or that of the trusted proxy that did not report it. */
+  /** The client's address; if a trusted proxy did not report it, the address of that proxy. */
   readonly address: string
   readonly scheme: 'http' | 'https'
-  /** The host that the client requested at the first trusted proxy; null: not reported. */
+  /** The host that the client requested from the first trusted proxy; null: not reported. */
   readonly host: Authority | null
-  /** Why a trusted proxy's fields are unusable; null: they are usable, or absent. */
+  /** The reason for which a trusted proxy's fields are unusable; null: they are usable, or absent. */
   readonly fault: string | null
 }
 
 type OriginSource = Pick<ClientRequest, 'raw' | 'peerAddress' | 'scheme'>
 
-/** `trusted` is null if no proxy is trusted. Never throws: the pipeline refuses a fault, and the log always needs an address. */
+/** The origin; `trusted` null: no proxy is trusted. Never throws: the log always needs an address, and the pipeline refuses a fault. */
 export function originOf(client: OriginSource, trusted: Networks | null): Origin {
   const connection = client.peerAddress()
   const peer = parseAddress(connection) ?? connection
@@ -45,8 +45,8 @@ function readOrigin(raw: readonly string[], trust: Trust): Origin {
     const claimed = plain ?? standard
     return claimed === null ? trust.direct : walk(claimed, trust)
   }
-  // A proxy writes one of the two fields and forwards the other, which any client may have sent, with its own address: what only
-  // one of them says counts for nothing.
+  // A proxy writes one of the two fields. It forwards the other, which any client may have sent, and adds its own address to both. So
+  // only what both fields report counts.
   const [one, other] = [walk(plain, trust), walk(standard, trust)]
   const [saysHost, saysScheme] = [one.host !== null && other.host !== null, saysSchemes(plain) && saysSchemes(standard)]
   const differs = (saysHost && textOf(one.host) !== textOf(other.host)) || (saysScheme && one.scheme !== other.scheme)
@@ -60,7 +60,7 @@ const textOf = (host: Authority | null): string => (host === null ? '' : `${host
 
 function walk(claimed: Claimed, { direct, trusted }: Trust): Origin {
   const { address, proxyCount } = nearestStranger(claimed, { peer: direct.address, trusted })
-  // A proxy that did not append to a list replaced it.
+  // If a list has fewer items than proxies, a proxy has replaced it.
   const ofFirst = (texts: readonly (string | null)[]): string | null =>
     texts[Math.max(0, texts.length - proxyCount)] ?? null
   const [scheme, host] = [ofFirst(claimed.schemes), ofFirst(claimed.hosts)]

@@ -5,13 +5,13 @@ export type RequestTarget = {
   /** Path and query exactly as they arrived; they are forwarded unchanged. */
   readonly raw: string
   readonly path: string
-  /** Without the `?`; null if absent. */
+  /** The query without the `?`; null if absent. */
   readonly query: string | null
   /** Each segment of the path, percent-decoded once. `/` has one empty segment. */
   readonly segments: readonly string[]
   /**
-   * Like `segments`, but a segment with an encoded reserved character stays encoded: by RFC 3986 section 2.2 it differs from
-   * the one with the character itself, although many servers decode both.
+   * Like `segments`, but a segment with an encoded reserved character stays encoded: by RFC 3986 section 2.2 it differs from a
+   * segment with the character itself, although many servers decode both.
    */
   readonly written: readonly string[]
   /** Host and port of the absolute form; null for the origin form. */
@@ -22,11 +22,11 @@ export type RequestTarget = {
   readonly semicolon: boolean
 }
 
-/** Paths of services have some dozens at most, and each reading of a path copies them. */
+/** Real paths have some dozens of segments at most, and each reading of a path (path-readings.ts) copies them. */
 export const SEGMENTS_MAX = 256
-// RFC 3986 section 3.3: pchar and `/`. Browsers send the last four unescaped, too (URL Standard, path percent-encode set).
+// pchar and `/` of RFC 3986 section 3.3, and four more that browsers send unescaped (URL Standard, path percent-encode set).
 const PATH = /^\/[A-Za-z0-9\-._~!$&'()*+,;=:@%/[\]|^]*$/
-// Wider than RFC 3986 section 3.4, because browsers send some characters unescaped. Still no control, non-ASCII, quote, `<`, `>`, `#`.
+// Wider than RFC 3986 section 3.4, since browsers send more characters unescaped. Excludes control, non-ASCII, quote, `<`, `>`, `#`.
 const QUERY = /^[\x21\x24-\x3b\x3d\x3f-\x7e]*$/
 const ABSOLUTE = /^https?:\/\/([^/?#]+)(.*)$/i
 const BAD_TRIPLET = /%(?![0-9A-Fa-f]{2})/
@@ -43,7 +43,7 @@ export function parseTarget(text: string): RequestTarget {
   return { raw, path, query, authority: absolute?.[1] ?? null, ...parsePath(path) }
 }
 
-/** For a request that only shadow mode lets through: as it was written. Null: services get no such form (RFC 9112 section 3.2). */
+/** The target as written, for a request that only shadow mode lets pass. Null: HTTP gives servers no such form (RFC 9112 section 3.2). */
 export function unreadTarget(text: string): RequestTarget | null {
   const absolute = text.startsWith('/') ? null : ABSOLUTE.exec(text)
   const rest = absolute === null ? text : (absolute[2] ?? '')

@@ -1,18 +1,18 @@
 /** Compares this clock with the clocks of peers by the `Date` fields of their responses (RFC 9110 section 6.6.1). */
 
 export type ClockSkew = {
-  /** `date` is from the response to a request sent at `askedMs`; `ageSeconds` is its age in caches. */
+  /** `date`: of the response to a request sent at `askedMs`. `ageSeconds`: the response's age in caches. */
   observe(
     party: string,
     answer: { readonly date: string; readonly askedMs: number; readonly ageSeconds?: number },
   ): void
-  /** A sentence about the largest difference; null: no relevant difference. */
+  /** A sentence about the largest difference; null: no difference is relevant. */
   hint(): string | null
 }
 
-/** Equal to the leeway after a token's expiry; smaller differences do not matter. */
+/** The same as the leeway after a token's expiry: smaller differences do not matter. */
 const NOTICED_MS = 5_000
-/** The resolution of a Date field. */
+/** A Date field has whole seconds. */
 const DATE_MS = 1_000
 
 // RFC 9110 section 5.6.7.

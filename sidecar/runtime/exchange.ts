@@ -22,7 +22,7 @@ import type { Metrics } from './metrics.ts'
 
 export type ExchangeDeps = ExchangeRules & {
   readonly forwarding: ForwardDeps
-  /** The same, to the service that the route names. */
+  /** The same for a route, to the service that it names. */
   readonly forwardingTo: (route: Permit['route']) => ForwardDeps
   readonly permissionWatch: PermissionWatch
   /** Null: no proxy is trusted. */
@@ -31,9 +31,9 @@ export type ExchangeDeps = ExchangeRules & {
   /** Never throws. */
   readonly log: SidecarLog
   readonly draining: () => boolean
-  /** The deps in force now; they stay usable until `closing` closes. */
+  /** The rules and parts in force now; they stay usable until `closing` closes. */
   readonly enter: (closing: Closing) => ExchangeDeps
-  /** Evaluates an open exchange by the current rules. */
+  /** Evaluates an open exchange by the rules now in force. */
   readonly reevaluate: (
     permit: Permit,
     exchange: { readonly client: ClientRequest; readonly upgrade: boolean },
@@ -42,7 +42,7 @@ export type ExchangeDeps = ExchangeRules & {
 type Serving = {
   readonly res: ClientAnswer
   readonly upgrade: Upgrade | null
-  /** The client waits for 100 (Continue), which was not sent yet. */
+  /** True: the client waits for 100 (Continue), which was not sent yet. */
   awaitsContinue: boolean
 }
 type DecidedHere = Decided<ExchangeDeps>
@@ -82,7 +82,7 @@ const NO_BODY = Buffer.alloc(0)
 
 async function act(serving: Serving, decided: DecidedHere): Promise<void> {
   const { outcome, client, write } = decided
-  // Meanwhile the parser may have rejected the rest of the message, or the client may have left.
+  // While the request was decided, the parser may have rejected the rest of the message, or the client may have left.
   if (client.gone()) {
     write({})
     return
@@ -107,7 +107,7 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
     traceparent: sending?.traceparent ?? null,
     sendContinue: () => sendContinue(serving),
     answerFields: ['x-request-id', requestId, ...ending(client, deps), ...nextNonce(permit, deps), ...cookies],
-    // An answer that writes cookies says `no-store` itself.
+    // Answers that set cookies have `no-store` already.
     ofSession: browser?.hasSession() === true && cookies.length === 0,
     cors: sharedFields(permit.route, client),
     sent: { bytes: 0 },
@@ -143,7 +143,7 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
 
 const NO_FIELDS: readonly string[] = []
 
-/** An answer that lasts has its line when it begins: nobody could wait for its end. */
+/** Writes the log line at the end of the answer; for an endless answer at its beginning. */
 function writeAtEnd(
   result: Forwarded | Tunneled,
   { res, sent, cancellation }: Forwarding,
@@ -167,7 +167,7 @@ function statusOf(result: Forwarded | Tunneled): number | null {
 
 const SWITCHING = 101
 
-/** HTTP/2 ends a connection by GOAWAY instead. */
+/** The fields that end a connection while draining. HTTP/2 ends it by GOAWAY instead. */
 const ending = ({ version }: ClientRequest, deps: ExchangeDeps): readonly string[] =>
   version !== '2' && deps.draining() ? ['connection', 'close'] : NO_FIELDS
 
@@ -212,14 +212,14 @@ async function tunnel(
   return result
 }
 
-/** Called only after every check that needs no body, so that a denied client does not send one. */
+/** Runs only after every check that needs no body, so that a denied client does not send its body. */
 function sendContinue(serving: Serving): void {
   if (!serving.awaitsContinue || serving.res.headersSent) return
   serving.awaitsContinue = false
   serving.res.writeContinue()
 }
 
-/** The rest of the request's body is not read, so no other request can follow on this connection. */
+/** Sends the denial. If the rest of the request's body is not read, no other request can follow on this connection. */
 function send({ res, upgrade }: Serving, answer: DenialAnswer, { client, rules }: DecidedHere): void {
   const close = client.version !== '2' && (rules.draining() || !client.complete() || upgrade !== null)
   sendDenial(res, answer, { close })

@@ -5,12 +5,12 @@ import { Readable } from 'node:stream'
 import { proxyOf } from '../../pdp/shared/process/egress.ts'
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 
-/** After it, a connection to a proxy that says nothing is ended. */
+/** The time in milliseconds after which a connection through a silent proxy is ended. */
 const CONNECT_MS = 5_000
 
 /**
- * https goes through the proxy of `HTTPS_PROXY` but for `NO_PROXY`, and TLS still ends at the issuer. http, which is for
- * loopback, never does. Rejects when there is no response. The caller limits the time by the signal, and the size by what it reads.
+ * An https request goes through the proxy of `HTTPS_PROXY`, except to hosts of `NO_PROXY`; TLS still ends at the issuer. An http request,
+ * which is for loopback, never does. Rejects without a response. The caller limits the time by the signal, and the size as it reads.
  */
 export function createKeyFetch(environment: Parameters<typeof proxyOf>[0]): Fetch {
   const proxy = proxyOf(environment)
@@ -26,7 +26,7 @@ export function createKeyFetch(environment: Parameters<typeof proxyOf>[0]): Fetc
         agent: isSecure && proxied,
         timeout: CONNECT_MS,
       } as const
-      // The request itself does not heed it while a proxy says nothing.
+      // While a proxy is silent, `request` itself ignores the signal.
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
       request(url, options, resolve).on('error', reject).end(body)
     })

@@ -12,7 +12,7 @@ export function unfailingLog(log: SidecarLog): SidecarLog {
     try {
       write(entry)
     } catch {
-      // There is no other place to report it.
+      // The error cannot be reported anywhere else.
     }
   }
   return {

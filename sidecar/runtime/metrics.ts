@@ -8,25 +8,25 @@ export type Metrics = {
   /** A request was decided. `route` is the route's id, or empty; `decision` and `reason` are those of the decision log. */
   decided(route: string, line: DecisionLine): void
   forwarded(route: string, status: number): void
-  /** Items of an answer were kept and left out; in shadow mode they would have been. */
+  /** Items of an answer were kept and left out; in shadow mode, they would have been left out. */
   filtered(route: string, count: ItemCount, shadow: boolean): void
   /** An open exchange was ended because its permission ended. */
   cancelled(route: string, reason: string): void
-  /** A step of a sign-in ended so. `issuer` is of the route file, or empty. */
+  /** A step of a sign-in ended in this way. `issuer`: an issuer of the route file, or empty. */
   signIn(step: SignInStep): void
   /** A connection to a PDP address opened or closed. */
   pdpConnected(address: string, open: boolean): void
   /** How far this clock is behind the clock of an issuer or a PDP; 0: no relevant difference. */
   clockSkew(against: string, behindSeconds: number): void
-  /** `silentSinceMs` is called when metrics are read: since when no PDP answers; null while one does. */
+  /** `silentSinceMs`: called when metrics are read; the time since which no PDP answers, or null while one does. */
   watchPdp(silentSinceMs: () => number | null): void
-  /** A configuration was loaded or rejected. `hash` is that of the active route file. */
+  /** A configuration was loaded or rejected. `hash`: the digest of the active route file. */
   loaded(load: { readonly ok: boolean; readonly hash: string; readonly atSeconds: number }): void
   /** The routes in shadow mode, whose denials are logged but not enforced. */
   shadowed(routes: readonly string[]): void
 }
 
-/** Its functions never throw, because a metric that cannot be counted must not deny a request. */
+/** A metric that cannot be counted must not deny a request, so these functions never throw. */
 export function createMetrics(registry: Registry): Metrics {
   return unfailing(createCounters(registry))
 }
@@ -38,7 +38,7 @@ function unfailing(metrics: Metrics): Metrics {
       try {
         count(...words)
       } catch {
-        // The missing count is all that there is to notice.
+        // The error shows only as a missing count.
       }
     }
   return {

@@ -10,8 +10,8 @@ import { createRouteTableInTurns } from '../routes/route-table.ts'
 import { sharesMore } from './opened-settings.ts'
 
 /**
- * `route` decides now; `before` decided until now, and is null where no route did, so that the answer was 404 or 405.
- * `other`: some pass who did not, and some do not who did. `allows`: it takes requests that were refused to everybody.
+ * `route` decides now. `before` decided until now; null: no route did, so the answer was 404 or 405. `other`: some requests pass that did
+ * not, and some that did pass no longer do. `allows`: the route accepts requests that were refused to everybody.
  */
 export type OpenedRoute = {
   readonly route: string
@@ -20,9 +20,9 @@ export type OpenedRoute = {
 }
 
 /**
- * Compares the routes that match sample requests: one sample for each new pattern, and one for the paths that a former pattern
- * shares with it, which a route that is gone may have kept for itself. Every route is compared with every other, so requests get
- * their turns meanwhile.
+ * Compares the routes that match sample requests: one sample for each new pattern, and one for the paths that a former pattern shares
+ * with it, since a removed route may have been the one that protected them. Every route is compared with every other, so other
+ * requests are served between comparisons.
  */
 export async function openedRoutes(former: readonly Route[], next: readonly Route[]): Promise<readonly OpenedRoute[]> {
   const tables = { former: await createRouteTableInTurns(former), next: await createRouteTableInTurns(next) }
@@ -56,15 +56,15 @@ export async function openedRoutes(former: readonly Route[], next: readonly Rout
   return [...opened.values()]
 }
 
-/** Each takes up to a millisecond, because the first match of a path looks at all others. */
+/** How many samples are compared in one turn of the event loop. Each takes up to a millisecond: its first match looks at all routes. */
 const COMPARED_IN_TURN = 5
 
-/** Represents all methods that no route names. */
+/** A method that stands for all methods which no route names. */
 const OTHER_METHOD = 'PORTCULLIS-OTHER'
-/** Literals of routes have no braces, so only parameters match it. */
+/** A segment that only parameters match, since literals of routes have no braces. */
 const PARAMETER = '{}'
 
-/** A path that both patterns match, and that matches no other pattern which not all of their common paths match. */
+/** A path that both patterns match, and of other patterns only those that match all common paths of the two. */
 function pathOf(a: Pattern, b: Pattern): PathSegments {
   const segments: string[] = []
   const length = Math.max(...[a, b].map(({ segments: own, rest }) => own.length + (rest ? 1 : 0)))
@@ -83,14 +83,14 @@ function routeOf(table: RouteTable, request: Parameters<RouteTable['match']>[0])
     const match = table.match(request)
     return match.kind === 'route' ? match.route : null
   } catch (err) {
-    // Such a path is refused to everybody.
+    // Everybody is refused at such a path.
     if (err instanceof RequestError) return null
     throw err
   }
 }
 
 function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
-  // Where there was no route, one that asks opens nothing.
+  // Where no route matched before, a new route with a check opens nothing.
   if (before === null) return now.check === null ? 'public' : now.shadow ? 'shadow' : null
   if (before.check === null || before.shadow) return null
   if (now.check === null) return 'public'
@@ -105,7 +105,7 @@ function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
   return mcpOpening(before.mcp, now.mcp) ?? (allowsMore(before, now) ? 'allows' : null)
 }
 
-/** The same for the rules of tools, prompts and resources. */
+/** The same comparison for the rules of tools, prompts and resources. */
 function mcpOpening(before: Route['mcp'], now: Route['mcp']): OpenedRoute['now'] | null {
   if (before === null || isDeepStrictEqual(before, now)) return null
   if (now === null) return 'other'
@@ -138,7 +138,7 @@ function allowsMore(before: Route, now: Route): boolean {
   return isForPages && [...now.origins].some((origin) => !before.origins.has(origin))
 }
 
-/** Null: all. */
+/** True if the list now has a name that it did not have. Null: it has every name. */
 const takesMore = (before: readonly string[] | null, now: readonly string[] | null): boolean =>
   before !== null && (now === null || now.some((name) => !before.includes(name)))
 
@@ -150,10 +150,10 @@ function isWeakerStepUp({ stepUp: before }: Pick<Route, 'stepUp'>, { stepUp: now
   return isOlder || (before.acrValues.length > 0 && isLower)
 }
 
-/** Checks with more parts than this count as weaker when their text differs. */
+/** How many parts are compared one by one. Checks with more parts count as weaker when their text differs. */
 const PARTS_MAX = 10
 
-/** `weaker`: everything that passed before still passes, and something else passes too. Null: nothing more passes. */
+/** `weaker`: everything that passed before still passes, and something else does, too. Null: nothing more passes. */
 function changeOf(before: Check, now: Check): 'weaker' | 'other' | null {
   if (textOf(before) === textOf(now)) return null
   const parts = [...new Set([...partsOf(before), ...partsOf(now)])]
@@ -170,7 +170,7 @@ function changeOf(before: Check, now: Check): 'weaker' | 'other' | null {
   return passesLess ? 'other' : 'weaker'
 }
 
-/** A parameter of the path is the same by any name. */
+/** The text of a check by which it is compared: a parameter of the path is the same under any name. */
 const textOf = (check: Check): string =>
   JSON.stringify(check, (_, value) => (value?.from === 'path' ? { from: 'path', index: value.index } : value))
 
@@ -180,7 +180,7 @@ function partsOf(check: Check): string[] {
 }
 
 function isMet(check: Check, holding: ReadonlySet<string>): boolean {
-  // The relation, permission or scope that another check wants is wanted of a token that is active as well.
+  // A check of a relation, permission or scope also needs an active token, so `signed_in` holds with any of them.
   if (check.kind === 'signed_in') return true
   if (!('of' in check)) return holding.has(textOf(check))
   return check.kind === 'all'

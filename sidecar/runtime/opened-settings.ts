@@ -1,4 +1,4 @@
-/** Finds what a changed route file trusts or passes on, outside of its routes, that the file before did not. */
+/** Finds what a changed route file trusts or forwards, outside of its routes, that the file before did not. */
 import { isDeepStrictEqual } from 'node:util'
 import { addsAuthority, NO_PEM, type Pem } from '../config/certificates.ts'
 import type { LoadedConfig } from '../config/config.ts'
@@ -10,7 +10,7 @@ import type { RouteFile } from '../route-file/route-file.ts'
 
 type Read = Pick<LoadedConfig, 'file' | 'certificates'>
 
-/** One sentence for each, which begins with the setting. */
+/** One sentence for each such change. It begins with the name of the setting. */
 export function openedSettings(before: Read, now: Read): readonly string[] {
   const { file: former } = before
   const { file: next } = now
@@ -73,7 +73,7 @@ const without = (names: readonly string[], known: readonly string[]): readonly s
 const listed = (setting: string, names: readonly string[], means: (names: string) => string): readonly string[] =>
   names.length === 0 ? [] : [`${setting}: ${means([...new Set(names.map(shown))].join(', '))}`]
 
-/** The compared text may say more than the name that is shown. */
+/** Separates the name that is shown from further text that is only compared. */
 const SEPARATOR = '\n'
 const shown = (name: string): string => name.split(SEPARATOR, 1)[0] ?? ''
 const named = (name: string, entry: object): string => `${name}${SEPARATOR}${JSON.stringify(entry)}`
@@ -93,7 +93,7 @@ const doorsOf = ({ doors }: RouteFile): readonly string[] =>
     return named('path' in listen ? listen.path : `${listen.host}:${listen.port}`, door)
   })
 
-/** The same file may hold other authorities than before. Null: those of the system. */
+/** True if more authorities are trusted, even in a file of the same name. `ca` null: those of the system. */
 const trustsMore = (before: Pem, now: Pem): boolean =>
   now.ca === null ? before.ca !== null : addsAuthority(before, now)
 
@@ -106,7 +106,7 @@ function tlsIssues({ file: former, certificates: before }: Read, { file: next, c
   return [`tls: ${next.tls.clientCaFile} makes client certificates valid that were refused before`]
 }
 
-/** The peers: who decides, and who is behind. A service that only routes name is compared with that of the same place. */
+/** Sentences about the peers: PDP and services. A service that only routes name is compared with the one at the same place. */
 function peerIssues(before: Read, now: Read): string[] {
   const { file: former, certificates } = before
   const samePdp = isDeepStrictEqual(former.pdp, now.file.pdp) && !trustsMore(certificates.pdp, now.certificates.pdp)
@@ -159,14 +159,14 @@ function signInIssues({ signIn: former }: RouteFile, { signIn: next }: RouteFile
   ]
 }
 
-/** The pages that `cors` lets read answers, in a form to compare. */
+/** The origins whose pages `cors` lets read answers, as texts to compare. */
 const pagesOf = (cors: Cors | null): readonly string[] => {
   if (cors === null) return []
   const pages = cors.origins === null ? ['every origin'] : [...cors.origins]
   return cors.credentials ? pages.flatMap((page) => [page, `${page} with cookies`]) : pages
 }
 
-/** True when some page may do what it could not do before. */
+/** True when pages of some origin may do something that they could not do before. */
 export const sharesMore = (before: Cors | null, now: Cors | null): boolean =>
   pagesOf(now).some((page) => !pagesOf(before).includes(page)) ||
   (now?.passesPreflights === true && before?.passesPreflights !== true)

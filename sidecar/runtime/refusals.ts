@@ -1,16 +1,16 @@
-/** The last refusals by request id. The admin port names them to `probe-gateway`, which asks whether a door refused its probe. */
+/** The last refusals by request id. The admin port gives them to `probe-gateway`, to tell whether a door refused its probe. */
 import type { DecisionLine } from '../enforce/decision-log.ts'
 import type { Metrics } from './metrics.ts'
 
 export type RefusedRequest = Pick<DecisionLine, 'door' | 'reason' | 'status'>
 export type Refusals = {
-  /** Null: none of the last ones has this id. */
+  /** Null: no recent refusal has this id. */
   find(requestId: string): RefusedRequest | null
-  /** The same metrics, of which refusals are remembered. */
+  /** These metrics, which now also remember refusals. */
   countedBy(metrics: Metrics): Metrics
 }
 
-/** Enough for a probe, which asks at once. Clients choose ids of 128 characters at most. */
+/** How many refusals are remembered: enough for a probe, which asks at once. A client's id has 128 characters at most. */
 const REFUSALS_MAX = 1_000
 
 export function createRefusals(): Refusals {
@@ -20,7 +20,7 @@ export function createRefusals(): Refusals {
     countedBy: (metrics) => ({
       ...metrics,
       decided(route, line) {
-        // An id that is refused and then allowed names no refusal.
+        // A request that is allowed under the same id replaces the refusal.
         if (refusals.size > 0) refusals.delete(line.request_id)
         if (line.decision === 'deny') {
           const { door, reason, status } = line

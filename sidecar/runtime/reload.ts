@@ -11,7 +11,7 @@ import { openedRoutes } from './opened-routes.ts'
 import { openedSettings } from './opened-settings.ts'
 
 export type Reload = {
-  /** Checks the files now; resolves when what was found is in force or refused. Does nothing while a check is going on. */
+  /** Checks the files now; resolves when a change is in force or refused. Does nothing while another check is going on. */
   check(): Promise<void>
   close(): void
 }
@@ -32,11 +32,11 @@ type ReloadOptions = {
 export function watchConfig(options: ReloadOptions): Reload {
   const { path, load, apply, log, metrics, clock } = options
   let current = options.started
-  /** Digest of what is in force, or why the files were refused since. */
+  /** The digest of the configuration in force, or the reason for which later files were refused. */
   let settled = fingerprintOf(current)
-  /** Signature of the files from before they were read as `settled`; null: they must be read, as they may have changed since. */
+  /** The signature of the files, taken before they were read as `settled`; null: they may have changed since, and must be read. */
   let seen: string | null = null
-  /** A changed content that the last check read. */
+  /** Changed files that the last check read and the next one must confirm. */
   let pending: FilesRead | null = null
   let unstableReads = 0
   let isClosed = false
@@ -48,7 +48,7 @@ export function watchConfig(options: ReloadOptions): Reload {
     const signature = fileSignature(path, current.file)
     if (pending === null && signature === seen) return
     const found = await readFiles(load)
-    // Why a file cannot be read may end without a change of the file.
+    // A file that cannot be read now may become readable without a change, so it is tried again.
     const seenNow = found.isUnread ? null : signature
     if (found.fingerprint === settled) return settle(found, seenNow)
     if (pending?.fingerprint !== found.fingerprint) {
@@ -104,10 +104,10 @@ type FilesRead = {
   readonly fingerprint: string
   readonly config: LoadedConfig | null
   readonly issues: readonly string[]
-  /** A file could not be read. */
+  /** True: a file could not be read. */
   readonly isUnread: boolean
 }
-/** After this many checks with different contents, a warning is logged. */
+/** A warning is logged after so many checks with different contents. */
 const UNSTABLE_READS_LOGGED = 10
 
 function noteLoaded(
@@ -127,7 +127,7 @@ function noteLoaded(
   if (settings.length > 0) log.warn({ event: 'settings_opened', route_file: path, hash, settings })
 }
 
-/** A call does nothing while an earlier one still works. */
+/** Returns a function that does nothing while its earlier call still works. */
 function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let isWorking = false
   return async () => {
@@ -152,7 +152,7 @@ async function readFiles(load: () => Promise<LoadedConfig>): Promise<FilesRead> 
   }
 }
 
-/** Digest of the route file, certificates, keys and secrets. */
+/** The digest of the route file, certificates, keys and secrets. */
 function fingerprintOf({ hash, certificates }: LoadedConfig): string {
   const { upstream, pdp, tls, doors, signIn } = certificates
   const digest = createHash('sha256').update(hash)

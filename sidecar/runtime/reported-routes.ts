@@ -1,4 +1,4 @@
-/** The report of this sidecar about its routes: the table in force, how often each route was asked, and what a request would ask. */
+/** Reports this sidecar's routes: the table in force, how often each route was asked, and the questions that a request would ask. */
 import { hostname } from 'node:os'
 import { create } from '@bufbuild/protobuf'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
@@ -18,12 +18,12 @@ import { checkText } from '../routes/checks.ts'
 import { createRoutingInTurns } from '../routes/route-request.ts'
 import type { Metrics } from './metrics.ts'
 
-/** The characters of the routes' texts: far below what a gRPC message may have. */
+/** How many characters the routes' texts may have: far below the limit of a gRPC message. */
 const TABLE_CHARACTERS_MAX = 200_000
-/** Every route is compared with every other, so that a larger table is left to `sidecar check`. */
+/** How many routes are compared, each with every other. For larger tables there is `sidecar check`. */
 const COMPARED_MAX = 200
 const WARNINGS_MAX = 50
-/** Each takes a fraction of a millisecond. */
+/** How many tests of the route file are run. Each takes a fraction of a millisecond. */
 const TESTS_RUN_MAX = 500
 
 type Reported = Pick<LoadedConfig, 'file' | 'hash'>
@@ -36,9 +36,9 @@ export type ReportedRoutes = RouteSource & {
 type Counts = { requests: number; denied: number; shadowed: number }
 type InForce = {
   readonly config: Reported
-  /** The table that `table` promises, once it is there. */
+  /** The result of `table`, once it has resolved. */
   known: RouteTable | null
-  /** Built on first use, because only a PDP that takes reports needs it. */
+  /** Built on first use, because only a PDP that accepts reports needs it. */
   table: Promise<RouteTable> | null
   explain: Explainer | null
 }
@@ -99,7 +99,7 @@ export function createReportedRoutes(started: Reported): ReportedRoutes {
   }
 }
 
-/** The same metrics, of which the routes see what was decided. */
+/** The same metrics, which also tell `routes` about each decision. */
 export const countedBy = (routes: Pick<ReportedRoutes, 'decided'>, metrics: Metrics): Metrics => ({
   ...metrics,
   decided(route, line) {
@@ -108,7 +108,7 @@ export const countedBy = (routes: Pick<ReportedRoutes, 'decided'>, metrics: Metr
   },
 })
 
-/** Null: no token is sent. */
+/** The claims of a token; null: no token is sent. */
 function claimsOf(text: string): ExplainedRequest['as'] {
   if (text === '') return null
   const value: unknown = JSON.parse(text)
@@ -131,7 +131,7 @@ async function tableOf({ file, hash }: Reported, explain: Explainer): Promise<Ro
     return characters > TABLE_CHARACTERS_MAX ? [] : [create(RouteSchema, route)]
   })
   const compared = file.routes.length > COMPARED_MAX ? [] : routeWarnings(file.routes)
-  // First, so that they are among those that are sent.
+  // These come first, since only the first warnings are sent.
   const left = [
     ...beyond('routes', file.routes.length, { max: COMPARED_MAX, done: 'compared', does: 'compares' }),
     ...beyond('tests', file.tests.length, { max: TESTS_RUN_MAX, done: 'run', does: 'runs' }),

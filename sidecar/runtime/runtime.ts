@@ -46,16 +46,16 @@ export type RuntimeDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly random: () => number
-  /** Override those of the route file. */
+  /** Limits that replace those of the route file. */
   readonly limits: Partial<SidecarLimits>
   readonly replay: ReplayMemory
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
-  /** The facts about sessions of browsers that are kept outside of their cookies. */
+  /** Data about browsers' sessions that is kept outside of their cookies. */
   readonly sessions: SharedSessions
   readonly resources: RuntimeResources
   readonly skew: ClockSkew
-  /** Null: no routes are reported. */
+  /** Null: no PDP gets reports of the routes. */
   readonly reports: Pick<RouteReports, 'open'> | null
 }
 export type RuntimeResources = {
@@ -63,7 +63,7 @@ export type RuntimeResources = {
   readonly pdp: SharedResources<PdpClient>
   readonly upstream: SharedResources<Upstream>
   readonly held: HeldAnswers
-  /** Its key is of this process: an MCP server keeps its sessions in its memory, and a client begins another after a restart. */
+  /** Its key lives as long as the process: an MCP server keeps sessions in memory, and clients begin others after a restart. */
   readonly mcpSessions: SessionSeal
 }
 export type Runtime = {
@@ -71,37 +71,37 @@ export type Runtime = {
   readonly limits: SidecarLimits
   /** Null if no proxy is trusted. */
   readonly trustedProxies: Networks | null
-  /** True for proxies whose connections begin with a header of the PROXY protocol. */
+  /** True for addresses of proxies whose connections begin with a header of the PROXY protocol. */
   namesClient(address: string): boolean
-  /** Open requests to the upstream. More of them would wait for a connection, uncounted. */
+  /** How many requests to the upstream may be open. Further ones would wait for a connection without being counted. */
   readonly requestsMax: number
-  /** To one of several services, so that one that does not answer leaves places for the others; null: there is one. */
+  /** How many to one of several services, so that a service that does not answer leaves places for others; null: there is one. */
   readonly serviceRequestsMax: number | null
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
-  /** The same, to the service that the route names. */
+  /** The same for a route, to the service that it names. */
   readonly forwardingTo: (route: Pick<Route, 'upstream'>) => ForwardDeps
   readonly metadata: ResourceMetadata | null
-  /** The key set of assertions as JSON; null: nothing is signed. */
+  /** The key set of assertions as JSON; null: no assertions are signed. */
   readonly assertionKeys: string | null
-  /** Null: nobody signs in here. */
+  /** Null: the file has no sign-in. */
   readonly signIn: SignIn | null
   readonly proofNonce: () => string | null
-  /** Issuers whose keys were never loaded. */
+  /** Issuers whose keys have never been loaded. */
   issuersWithoutKeys(): readonly string[]
-  /** Since when no PDP answers; null: a PDP answers. */
+  /** The time since which no PDP answers, in milliseconds; null: a PDP answers. */
   pdpSilentSinceMs(): number | null
   /** True until the first attempts to connect to the PDP have succeeded or failed. */
   pdpConnecting(): boolean
   /** True once a PDP has answered. */
   pdpConnected(): boolean
-  /** Loads those that are missing or due for a reload. */
+  /** Loads issuers' keys that are missing or due for a reload. */
   refreshKeys(): void
-  /** An exchange begins. */
+  /** Must be called when an exchange begins. */
   enter(): void
-  /** An exchange that was entered has ended. */
+  /** Must be called when an entered exchange has ended. */
   readonly leave: () => void
-  /** Takes no more exchanges. Its resources are released after the last one. */
+  /** Accepts no more exchanges. Its resources are released after the last one. */
   retire(): void
 }
 

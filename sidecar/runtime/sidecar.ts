@@ -38,29 +38,29 @@ import { createRuntime, createRuntimeResources, type Runtime, type RuntimeDeps }
 export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'resources' | 'skew' | 'reports'> & {
   readonly config: LoadedConfig
   readonly limits?: Partial<SidecarLimits>
-  /** Default: nobody collects spans. */
+  /** Default: no spans are collected. */
   readonly tracing?: Tracing | null
 }
 export type Sidecar = {
   /** Returns the bound address; port 0 means any free port. Throws StartError if it cannot listen. */
   listen(address: ListenAddress): Promise<ListenAddress>
-  /** Opens the doors of the configuration, and returns their addresses. Throws StartError if one may not or cannot open. */
+  /** Opens the doors of the configuration, and returns their addresses. Throws StartError if a door cannot or must not open. */
   openDoors(): Promise<readonly string[]>
   /**
-   * Later requests use this configuration. `routing` is made from it, where that was done in turns. Throws ConfigError for a
-   * change that needs a restart.
+   * Makes this configuration decide later requests. `routing`: made from it, by a caller that has built it in steps. Throws
+   * ConfigError for a change that needs a restart.
    */
   apply(config: LoadedConfig, routing?: RoutingDeps): void
   /**
-   * Null if requests can be decided; else the reason: the keys of an issuer were never loaded, it is draining, or no PDP
-   * answers. The last is only a note if there are public routes, which need no PDP.
+   * Null if requests can be decided; else the reason: an issuer's keys were never loaded, the sidecar is draining, or no PDP answers.
+   * The last reason is only a note if there are public routes, which need no PDP.
    */
   notReady(): ProbeResult
-  /** Null: none of the last requests that were refused has this id. */
+  /** Null: no recent refusal has this id. */
   refusal(requestId: string): RefusedRequest | null
   /** The key set of assertions as JSON; null: the route file has none. */
   assertionKeys(): string | null
-  /** Reports that it is not ready and asks clients to reconnect elsewhere, but still serves every request. Called before `close`. */
+  /** Reports that it is not ready and asks clients to connect elsewhere, but still serves every request. `close` does it, too. */
   withdraw(): void
   /**
    * Withdraws. `acceptMs` after the first withdrawal it accepts no connections and ends exchanges that have no natural end.
@@ -68,10 +68,10 @@ export type Sidecar = {
    */
   close(options?: { readonly acceptMs: number }): Promise<void>
 }
-/** `serving` is made once, not for each request. */
+/** `serving` is made once for each configuration, not for each request. */
 type ActiveRuntime = { readonly runtime: Runtime; readonly serving: ExchangeDeps }
 
-/** A shorter silence may be a restart of the PDP. Before its first answer a sidecar is not ready: a rollout would go on. */
+/** A shorter silence of the PDP may be its restart. Before its first answer the sidecar is never ready, so that a rollout stops. */
 const SILENCE_MS = 10_000
 /** How often keys that are missing or due are looked for; each issuer has its own cooldown. */
 const KEYS_DUE_MS = 1_000
@@ -133,7 +133,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     return withdrawnAtMs
   }
   let doors: readonly Door[] = []
-  // Often, since without keys the sidecar is not ready, and no request comes that would have them loaded.
+  // Keys are loaded often: a sidecar without keys is not ready, so no request comes that would load them.
   const refreshing = setInterval(() => current.runtime.refreshKeys(), Math.min(KEYS_DUE_MS, keyRefreshMs)).unref()
 
   return {
@@ -177,7 +177,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   }
 }
 
-/** Returns how many connections it has ended. What cannot be used is no configuration: `runtime` then ends. */
+/** Returns how many connections it has ended. Throws if the certificate cannot be used, and `runtime` then ends. */
 function replaceCertificate({ certificates }: LoadedConfig, listener: Listener, runtime: Runtime): number {
   try {
     return certificates.tls === null ? 0 : listener.replaceCertificate(certificates.tls)
@@ -198,7 +198,7 @@ async function drain(
   await closing
 }
 
-/** Input that never became a request. */
+/** Answers and logs input that never became a request. */
 function answerRejected(
   connection: Duplex,
   { code, reason, address, origin, answers }: Rejection,
@@ -215,7 +215,7 @@ function answerRejected(
   sendRawDenial(connection, { ...answer, fields })
 }
 
-/** Once for each change, not with each later reload. */
+/** Logs each change of a door's keys once, not again at each later reload. */
 function noteDoorKeys({ certificates }: LoadedConfig, known: readonly LoadedConfig[], { log }: RuntimeDeps): void {
   if (!known.some((config) => isDeepStrictEqual(config.certificates.doors, certificates.doors)))
     log.warn({ event: 'restart_needed', reason: 'a certificate or secret of a door has changed' })
@@ -230,7 +230,7 @@ const noteSkew =
     else if (changed) log.info({ event: 'clock_agrees', against })
   }
 
-/** The runtime keeps its resources until then. */
+/** Keeps the runtime's resources open until `closing` closes. */
 function enterUntilClosed({ runtime, serving }: ActiveRuntime, closing: Closing): ExchangeDeps {
   if (!closing.destroyed) {
     runtime.enter()
@@ -247,7 +247,7 @@ const reevaluateBy =
     return reevaluate(permit, { upgrade, origin: originOf(client, trustedProxies) }, enforcing)
   }
 
-/** The part of what serves an exchange that comes from the route file. */
+/** The parts of `ExchangeDeps` that come from the route file. */
 function rulesOf({
   config,
   enforcing,
@@ -288,7 +288,7 @@ function refuseRestart(
   const { tls: tlsNow } = active.certificates
   if ((tls === null) !== (tlsNow === null))
     throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
-  // Node decides at its start whether it asks for client certificates.
+  // Node fixes at the start of the server whether it asks for client certificates.
   if ((tls?.ca === null) !== (tlsNow?.ca === null))
     throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
 }
@@ -296,12 +296,12 @@ function refuseRestart(
 function readiness(runtime: Runtime, nowMs: number): ProbeResult {
   const missing = runtime.issuersWithoutKeys()
   const lack = missing.length === 0 ? pdpSilence(runtime, nowMs) : `no keys yet of ${missing.join(', ')}`
-  // In shadow mode every request passes without them.
+  // In shadow mode every request passes, even without keys or PDP.
   return typeof lack === 'string' && runtime.enforcing.shadowRoute !== null ? { note: lack } : lack
 }
 
 function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting, pdpConnected }: Runtime, nowMs: number): ProbeResult {
-  // The first requests would wait for it.
+  // Requests that came now would wait for the connection.
   if (pdpConnecting()) return 'connecting to the PDP'
   const sinceMs = pdpSilentSinceMs()
   if (sinceMs === null || (pdpConnected() && nowMs - sinceMs < SILENCE_MS)) return null

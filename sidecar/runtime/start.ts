@@ -33,7 +33,7 @@ const RELOAD_MS = 1_000
 const SECRET_BYTES = 32
 /** Time for load balancers to see that this process is not ready; the injector's preStop hook waits as long. */
 const ACCEPT_MS = 5_000
-/** The time that a start may take longer, so that the first requests are as fast as later ones. */
+/** The time in milliseconds that a start may take longer, so that the first requests are as fast as later ones. */
 const WARM_UP_MS = 450
 
 /** Returns when both ports listen. Throws StartError when a port cannot listen. */
@@ -78,9 +78,9 @@ export async function startSidecar(
   const descriptors = watchDescriptors({ log })
   shutdown.add('descriptors', () => descriptors.close())
   shutdown.add('admin listener', () => operations.close())
-  // Control-C is for interactive use, without a load balancer to wait for.
+  // Control-C is for interactive use: there is no load balancer to wait for.
   shutdown.add('sidecar', (reason) => sidecar.close({ acceptMs: reason === 'SIGINT' ? 0 : ACCEPT_MS }))
-  // Meanwhile keys are loaded, and the PDP is connected.
+  // During the warm-up, keys are loaded and the PDP is connected.
   await warmUp(WARM_UP_MS, log)
   isWarm = true
   if (shutdown.begun()) return
@@ -104,7 +104,7 @@ export async function startSidecar(
   })
 }
 
-/** Dependencies for a single question from the command line, without logs or shared metrics. */
+/** The parts for a single question from the command line, without logs or shared metrics. */
 export function commandLineDeps(): RuntimeDeps {
   const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
   return {
@@ -125,7 +125,7 @@ export function commandLineDeps(): RuntimeDeps {
   }
 }
 
-/** Redis is asked only where browsers sign in. A route file that begins with it later needs a restart to share sessions. */
+/** Connects to Redis only if the route file has a sign-in. A file that gets one later needs a restart to share sessions. */
 async function openSignInMemory(
   { redisUrl, loaded }: SidecarConfig,
   { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
@@ -142,7 +142,7 @@ async function openSignInMemory(
   return memory
 }
 
-/** Null: no collector is set. */
+/** Null: no collector of spans is configured. */
 function openSpans(
   { tracing }: SidecarConfig,
   { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
@@ -168,7 +168,7 @@ async function openReplayMemory(
   return memory
 }
 
-/** `drain` does the same as SIGTERM, and replies when the shutdown is complete. */
+/** Its command `drain` does the same as SIGTERM, and replies when the shutdown is complete. */
 async function openControl(
   path: string | null,
   { sidecar, shutdown }: { readonly sidecar: Sidecar; readonly shutdown: Shutdown },

@@ -1,7 +1,7 @@
 /**
- * Plays made-up requests before the sidecar is ready, so that its first clients do not wait until V8 has compiled what each
- * request runs. A second sidecar serves them, which knows nothing of the route file or of a peer: its issuer, PDP, service,
- * log, metrics, limits and memories are in this process and end with it.
+ * Plays made-up requests before the sidecar is ready, so that its first clients do not wait until V8 has compiled the code that each
+ * request runs. A second sidecar serves them. It has no part of the route file and asks no real peer: its issuer, PDP, service, log,
+ * metrics, limits and memories exist only in this process and end with the warm-up.
  */
 import { generateKeyPairSync, hash, type KeyObject, randomBytes, randomUUID, sign } from 'node:crypto'
 import { once } from 'node:events'
@@ -34,16 +34,16 @@ const LOOPBACK = { host: '127.0.0.1', port: 0 }
 const AUDIENCE = 'https://warm-up.invalid'
 const ISSUER = 'https://issuer.invalid'
 const CONNECTIONS = 8
-/** Requests on one connection, at most. */
+/** How many requests each of the clients, which run in parallel, sends at most. */
 const REQUESTS_MAX = 40
-/** Requests with one token. */
+/** How many requests a client sends on one connection, with the same tokens. */
 const TURN = 10
-/** The part of the time that is left for closing. */
+/** The part of the time that is reserved for closing, in milliseconds. */
 const CLOSING_MS = 50
 
 /**
- * Settles after `maxMs` at the latest, on a slow machine with fewer requests. Returns how many the service has answered. Never
- * rejects: without it only the first requests take longer.
+ * Resolves after `maxMs` at the latest, on a slow machine with fewer requests. Returns how many the service has answered. Never rejects:
+ * without a warm-up only the first requests take longer.
  */
 export async function warmUp(maxMs: number, log: Pick<Log, 'debug'>): Promise<number> {
   try {
@@ -98,7 +98,7 @@ function assemble({ servicePort, pdpPort, publicKey }: Peers): Sidecar {
   if (file === null) throw new TypeError('the route file of the warm-up is not valid')
   const keys = [{ ...publicKey.export({ format: 'jwk' }), kid: 'k', alg: 'ES256' }]
   const clock = Date.now
-  // Lines are formatted, too.
+  // The log formats lines as a real one does, and drops them.
   const log = createLog({ service: 'warm-up', level: 'info', destination: { write: () => undefined } })
   return createSidecar({
     config: { file, certificates: NO_CERTIFICATES, hash: '' },
@@ -114,7 +114,7 @@ function assemble({ servicePort, pdpPort, publicKey }: Peers): Sidecar {
   })
 }
 
-/** Every answer is JSON, also one that denies. */
+/** The body of every answer: JSON, also in a denial. */
 const ANSWERED = '{}'
 
 /** Returns how many requests the service has answered. */
@@ -148,7 +148,7 @@ function answerOn(socket: Socket): Promise<string> {
   return promise
 }
 
-/** Most are reads with a bearer token, as with clients. */
+/** Requests in the mix of usual clients: most are reads with a bearer token. */
 function requestsOfTurn(key: KeyObject): readonly string[] {
   const bearer = `Authorization: Bearer ${tokenOf(key, null)}`
   const bound = tokenOf(key, hash('sha256', JSON.stringify(jwkOf(key)), 'base64url'))

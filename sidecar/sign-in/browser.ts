@@ -39,7 +39,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
   /** A session is kept for one host; a cookie on another one was not put there by a browser. */
   const isHere = ({ host }: InboundRequest): boolean => host.hostname === site.hostname
 
-  /** Names and values in turn that remove what somebody planted, so that it neither fills requests nor hides a session. */
+  /** Fields, names and values alternating, that remove cookies which another page set: these could hide a session, or fill requests. */
   function cleaning(): string[] {
     if (planted.length === 0 || seen === null || !isHere(seen)) return []
     const path = site.base + seen.target.path

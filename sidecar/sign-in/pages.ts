@@ -36,7 +36,7 @@ export function shown(text: string): string {
 /** The same, set apart from the sentence around it. */
 export const shownStrong = (text: string): Html => html`<strong>${shown(text)}</strong>`
 
-/** `fields`: names and values in turn to add. */
+/** `fields`: fields to add, names and values alternating. */
 export function pageAnswer(
   frame: Frame,
   status: number,

@@ -6,15 +6,15 @@ import { firstValue, pairsOf } from '../http/fields.ts'
 import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
 import { rawFields } from './response-fields.ts'
 
-/** Counts the bytes of all answers that are held. */
+/** Counts the bytes of all answers that are held in memory to be edited. */
 export class HeldAnswers {
-  /** As the route file in force says. */
+  /** The limit of the route file in force. */
   bytesMax: number = DEFAULT_LIMITS.answersHeldBytes
   #bytes = 0
   #edits = 0
   readonly #waiting: (() => void)[] = []
 
-  /** False: there is no place for them. */
+  /** Counts bytes more. False: they would exceed the limit. */
   take(bytes: number): boolean {
     if (this.#bytes + bytes > this.bytesMax) return false
     this.#bytes += bytes
@@ -25,7 +25,7 @@ export class HeldAnswers {
     this.#bytes -= bytes
   }
 
-  /** Edits documents one after the other beyond a few, since each is many times its size while it is read. */
+  /** Runs at most a few edits of documents at a time, since a document takes many times its size in memory while it is parsed. */
   async inTurn<T>(edit: () => Promise<T>): Promise<T> {
     while (this.#edits >= EDITS_MAX) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     this.#edits += 1
@@ -42,7 +42,7 @@ const EDITS_MAX = 2
 const SUCCESS = { first: 200, last: 299 }
 const NO_CONTENT = 204
 const PARTIAL = 206
-/** Other media types that end in `+json` are documents, too. */
+/** Forms by media type. Types that end in `+json` are documents, too. */
 const FORMS: { readonly [type: string]: AnswerForm } = {
   'application/json': 'document',
   'text/event-stream': 'events',
@@ -52,7 +52,7 @@ const FORMS: { readonly [type: string]: AnswerForm } = {
   'application/x-jsonlines': 'lines',
   '': 'none',
 }
-/** They describe the bytes of the service. */
+/** Fields that describe the service's bytes, which an edited answer does not have. */
 const OF_BYTES = [
   'content-length',
   'etag',
@@ -68,7 +68,7 @@ const OF_BYTES = [
 ]
 
 type Control = Dispatcher.DispatchController
-/** The part of a handler of undici that answers a client. */
+/** The members of a handler of undici that answer a client. */
 type Relay = {
   onRequestStart(controller: Control): void
   onResponseStart(controller: Control, status: number): void
@@ -79,14 +79,14 @@ type Relay = {
 export type Filtering = {
   readonly filter: AnswerFilter
   readonly held: HeldAnswers
-  /** Calls back when the client has all of its answer, or is gone. */
+  /** Calls `callback` when the client has all of its answer, or is gone. */
   readonly whenDone: (callback: () => void) => void
 }
 
 export const filtered = (next: Relay, filtering: Filtering): Relay =>
   filtering.filter.shadow ? new ShadowedAnswer(next, filtering) : new FilteredAnswer(next, filtering)
 
-/** Stands before the handler that answers the client, which sees nothing of a body until it was edited. */
+/** Stands before the handler that answers the client. The handler gets no byte of a body before it is edited. */
 export class FilteredAnswer implements Relay {
   readonly #next: Relay
   readonly #filtering: Filtering
@@ -95,7 +95,7 @@ export class FilteredAnswer implements Relay {
   #parts: Buffer[] = []
   #bytes = 0
   #over = false
-  /** The edits of earlier pieces are under way. */
+  /** Set while earlier pieces of the body are edited. */
   #editing: Promise<void> | null = null
 
   constructor(next: Relay, filtering: Filtering) {
@@ -108,7 +108,7 @@ export class FilteredAnswer implements Relay {
   }
 
   onResponseStart(controller: Control, status: number): void {
-    // An error has no items.
+    // An error has no items to filter, and passes as it is.
     const isSuccess = status >= SUCCESS.first && status <= SUCCESS.last && status !== NO_CONTENT
     if (!isSuccess) return void this.#next.onResponseStart(controller, status)
     const fields = rawFields(controller.rawHeaders)
@@ -138,7 +138,7 @@ export class FilteredAnswer implements Relay {
   onResponseEnd(controller: Control): void {
     if (this.#over) return
     if (this.#form === 'pass' || this.#form === 'none') return void this.#next.onResponseEnd(controller)
-    // They may have a digest of the bytes of the service.
+    // Trailers may have a digest of the service's bytes.
     controller.rawTrailers = []
     if (this.#form !== 'document') return void this.#endStream(controller)
     const bytes = this.#taken()
@@ -150,7 +150,7 @@ export class FilteredAnswer implements Relay {
     )
   }
 
-  /** The rest of a stream of events is no whole one, which clients would drop; a line may end with the stream. */
+  /** The rest of a stream: a client drops an unfinished event, so it is not sent; the last line may end with the stream. */
   #endStream(controller: Control): void {
     if (this.#over) return
     if (this.#editing !== null) return void this.#editing.then(() => this.#endStream(controller))
@@ -181,7 +181,7 @@ export class FilteredAnswer implements Relay {
     if (this.#over) return
     const { filter, held, whenDone } = this.#filtering
     const body = Buffer.from(text ?? '')
-    // It stays in memory until the client has read it.
+    // The edited body stays in memory until the client has read it.
     const bytes = Math.max(this.#bytes, body.length)
     if (!held.take(bytes - this.#bytes)) return void this.#failWith(controller, NO_ROOM())
     this.#bytes = 0
@@ -194,7 +194,7 @@ export class FilteredAnswer implements Relay {
     this.#next.onResponseEnd(controller)
   }
 
-  /** Sends the events that are complete, one after the other. */
+  /** Sends the complete events, one after the other. */
   #sendEvents(controller: Control): void {
     while (this.#editing === null && !this.#over) {
       const event = this.#taken()
@@ -205,7 +205,7 @@ export class FilteredAnswer implements Relay {
     }
   }
 
-  /** Sends the lines that are complete, all at once; the last one too where `isLast`. */
+  /** Sends all complete lines at once, with the unfinished last one where `isLast`. */
   #sendLines(controller: Control, isLast = false): void {
     if (this.#editing !== null) return
     const bytes = this.#taken()
@@ -223,14 +223,14 @@ export class FilteredAnswer implements Relay {
     return lines.filter((line) => BLANK.test(line) || passing.next().value === true).join('')
   }
 
-  /** Sends a piece when it is edited, then goes on with `more`. */
+  /** Sends a piece once it is edited, then calls `more`. */
   #send(controller: Control, edited: string | Promise<string>, more: () => void): void {
     if (typeof edited === 'string') return void this.#pass(controller, edited)
     controller.pause()
     this.#editing = edited.then(
       (text) => {
         if (this.#over) return
-        // The next pieces may arrive at once, and wait for their turn.
+        // Resuming may deliver the next pieces at once; they wait until this one is sent.
         controller.resume()
         this.#pass(controller, text)
         this.#editing = null
@@ -299,7 +299,7 @@ export class FilteredAnswer implements Relay {
 
 const NO_ROOM = (): FilterError => new FilterError('too many answers are held', 'overloaded')
 
-/** The client gets every byte of the service, while a filter counts beside it what it would leave out. */
+/** Shadow mode: the client gets the service's answer unchanged, while a filter beside it counts what it would leave out. */
 class ShadowedAnswer implements Relay {
   readonly #next: Relay
   readonly #beside: FilteredAnswer
@@ -351,7 +351,7 @@ const NOWHERE: Relay = {
   onResponseError() {},
 }
 
-/** The form of the body by its fields. A client must not read it as something else, nor as a part of something. */
+/** The form of the body by its fields. `refused`: a client could read the body in another way, or it is only a part of one. */
 function formOf(fields: readonly string[], status: number): AnswerForm | { readonly refused: string } {
   const types = pairsOf(fields).flatMap(([name, value]) => (name.toLowerCase() === 'content-type' ? [value] : []))
   const [type = ''] = types
@@ -369,7 +369,7 @@ const BLANK = /^[ \t\r\n]*$/
 const EMPTY = Buffer.alloc(0)
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Without what describes other bytes; no cache may give the answer to others. */
+/** The fields without those that describe the service's bytes. No cache may give the edited answer to another reader. */
 const editedFields = (fields: readonly string[]): string[] => [
   ...fields.filter((_, at) => !OF_BYTES.includes(fields[at & ~1]?.toLowerCase() ?? '')),
   'cache-control',
@@ -379,7 +379,7 @@ const editedFields = (fields: readonly string[]): string[] => [
 const LF = 0x0a
 const CR = 0x0d
 
-/** The place after the blank line that ends the first event; null: there is none yet. */
+/** The index after the blank line that ends the first event; null: no event is complete. */
 function endOfEvent(bytes: Buffer): number | null {
   const lineEnd = (at: number): number => {
     if (bytes[at] === LF) return at + 1
@@ -390,7 +390,7 @@ function endOfEvent(bytes: Buffer): number | null {
     const next = lineEnd(at)
     if (next === at) continue
     const after = lineEnd(next)
-    // A CR at the end may have its LF in the next piece.
+    // A CR at the end may belong to an LF in the next piece.
     if (after > next && (after < bytes.length || bytes[after - 1] !== CR)) return after
     at = next - 1
   }

@@ -11,28 +11,28 @@ import { mayTrail } from './body-stream.ts'
 import { CONTINUE, PASSED_OVER } from './http1-parser.ts'
 import { type RawFields, rawFields } from './response-fields.ts'
 
-/** Such a response has no body. */
+/** Responses with these statuses have no body. */
 const NO_CONTENT = 204
 const NOT_MODIFIED = 304
 const LENGTH = 'content-length'
 
 export type HeadOptions = {
   readonly client: Pick<ClientRequest, 'method' | 'version'>
-  /** Browsers sign in here, so the service must not set the cookies of the sidecar. */
+  /** True: the file has a sign-in, so the service must not set the cookies of the sidecar. */
   readonly keepsCookies: boolean
-  /** The client was let in by its session, which no cache in front sees (RFC 9111 section 3.5 protects `Authorization` alone). */
+  /** True: the client came in by its session. Caches cannot see that; RFC 9111 section 3.5 protects only answers to `Authorization`. */
   readonly ofSession: boolean
   readonly cors: readonly string[]
 }
 
-/** Names and values in turn. */
+/** The fields for the client, names and values alternating. */
 export function clientFields(
   status: number,
   raw: RawFields,
   { client, keepsCookies, ofSession, cors }: HeadOptions,
 ): string[] {
   const given = rawFields(raw)
-  // RFC 9110 section 8.6: there is no length, for which a careless client would wait.
+  // RFC 9110 section 8.6: status 204 has no Content-Length, and a careless client would wait for the body.
   const passing = downstreamFields(given, status === NO_CONTENT ? [LENGTH] : [])
   const fields = dispositionFirst(keepsCookies ? withoutOwnCookies(passing) : passing)
   const hasBody = client.method !== 'HEAD' && status !== NO_CONTENT && status !== NOT_MODIFIED
@@ -43,7 +43,7 @@ export function clientFields(
   return withCors(fields, cors)
 }
 
-/** RFC 9110 section 6.6.2. */
+/** The names of trailers that the fields announce (RFC 9110 section 6.6.2). */
 function announcedIn(fields: readonly string[]): readonly string[] {
   const announced: string[] = []
   for (let at = 0; at + 1 < fields.length; at += 2)
@@ -56,7 +56,7 @@ const TRAILER = 'trailer'
 const CACHE_CONTROL = 'cache-control'
 const DISPOSITION = 'content-disposition'
 
-/** Node writes other bytes for this field alone, where it comes after the length of the body. */
+/** Puts Content-Disposition first: after Content-Length, Node writes this field alone in another encoding. */
 function dispositionFirst(fields: string[]): string[] {
   const isDisposition = (at: number): boolean => {
     const name = fields[at & ~1]
@@ -67,8 +67,8 @@ function dispositionFirst(fields: string[]): string[] {
 }
 
 /**
- * Forwards an informational response (RFC 9110 section 15.2). 100 is left out, because the sidecar itself answers `Expect`, and so
- * are those that are not valid for the client.
+ * Forwards an informational response (RFC 9110 section 15.2), except 100, since the sidecar itself answers `Expect`, and except those
+ * that are not valid for the client.
  */
 export function inform(
   res: ClientAnswer,
@@ -81,11 +81,11 @@ export function inform(
   try {
     res.writeInformation(status, keepsCookies ? withoutOwnCookies(fields) : fields)
   } catch {
-    // The final response says all that counts.
+    // An informational response may be lost: the final one has everything that counts.
   }
 }
 
-/** Event streams and gRPC calls may end at any point, so they end with a trailer that has the reason. */
+/** Event streams and gRPC calls may end at any point, so the sidecar can end them with trailers that name the reason. */
 export function endingOf(
   fields: readonly string[],
   version: string,

@@ -2,23 +2,23 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** More frequent collections take time from other requests, and save little memory. */
+/** A collection after so many bytes: more frequent ones take time from other requests, and save little memory. */
 const COLLECTION_BYTES = 4 * 1024 * 1024
 
 /**
- * Each piece of a body is a buffer outside of V8's heap. V8 sees only its small object, and so collects no garbage before tens
- * of megabytes of such buffers have passed.
+ * Each piece of a body is a buffer outside of V8's heap. V8 sees only its small object, so it would collect garbage only after tens of
+ * megabytes of such buffers.
  */
 export class BodyMemory {
   readonly #collect: () => void
   #bytes = 0
 
-  /** `collect` frees what lived shortly. */
+  /** `collect` frees young objects. */
   constructor(collect: () => void = collectYoung()) {
     this.#collect = collect
   }
 
-  /** To be called for each piece. */
+  /** Must be called for each piece. */
   passed(bytes: number): void {
     this.#bytes += bytes
     if (this.#bytes < COLLECTION_BYTES) return
@@ -27,7 +27,7 @@ export class BodyMemory {
   }
 }
 
-/** Most sidecars see no large body, so the collector is looked up at the first one. */
+/** The collector is looked up at first use, since most sidecars see no large body. */
 function collectYoung(): () => void {
   let collect: NodeJS.GCFunction | null = null
   return () => {
@@ -36,7 +36,7 @@ function collectYoung(): () => void {
   }
 }
 
-/** V8 shows its collector only to contexts that are made after the flag was set. */
+/** V8 gives its collector only to contexts that are made after this flag is set. */
 function exposedCollector(): NodeJS.GCFunction {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc')

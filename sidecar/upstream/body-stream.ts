@@ -8,7 +8,7 @@ import type { InboundRequest } from '../request/inbound.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 
-/** So many small pieces of a body are passed on as they come; later ones are joined. */
+/** The first small pieces of a body are passed on as they come; later ones are joined. */
 const SMALL_PIECES_MAX = 16
 /** A piece of fewer bytes is small. */
 const SMALL_BYTES = 4 * 1024
@@ -17,7 +17,7 @@ type BodyOptions = {
   readonly client: ClientRequest
   /** Sends 100 (Continue) to a client that waits for it. */
   readonly sendContinue: () => void
-  /** Null: no minimum rate and no idle timeout. */
+  /** Null: neither a minimum rate nor an idle timeout applies. */
   readonly pace: PaceLimits | null
   readonly bodies: BodyMemory
 }
@@ -28,7 +28,7 @@ export function streamBody({ client, sendContinue, pace: limits, bodies }: BodyO
   const slow = (): void =>
     void body.destroy(new RequestError('request_timeout', 'The request body stopped or is too slow'))
   let smallPieces = 0
-  /** Pieces to be joined, at most until the next turn of the event loop: a write costs far more than to send a small piece. */
+  /** Pieces to be joined, at most until the next turn of the event loop: one write costs far more than its few bytes. */
   let held: Buffer[] = []
   let heldBytes = 0
   const pace = limits === null ? null : new Pace(limits, slow)
@@ -99,7 +99,7 @@ export function announcedTrailers({ request, rules }: TrailerRules): readonly st
   return [...new Set(announced)].filter((name) => passes(name, { request, rules }))
 }
 
-/** Pairs of name and value. A trailer must not repeat a header field, because checks saw only the header section. */
+/** The trailers that may pass, as pairs. A trailer must not repeat a header field, because checks saw only the header section. */
 export function passingTrailers(raw: readonly string[], options: TrailerRules & { announced: readonly string[] }) {
   const passing: [string, string][] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {

@@ -1,7 +1,7 @@
 /** Ends an open exchange early, with a reason. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
-/** A class, because V8 keeps values alive that accessors of an object literal refer to. */
+/** A class: with an object literal, V8 would keep values alive to which its accessors refer. */
 export class Cancellation {
   /** True for an exchange without a natural end: a WebSocket or an event stream. */
   endless = false
@@ -13,7 +13,7 @@ export class Cancellation {
     return this.#code
   }
 
-  /** Calls `end` once, immediately if already cancelled. A later listener replaces an earlier one. */
+  /** Calls `end` once, at once if already cancelled. A later listener replaces an earlier one. */
   listen(end: (code: ProblemCode) => void): void {
     this.#listener = end
     if (this.#code !== null) end(this.#code)

@@ -23,7 +23,7 @@ export function failureOf(err: Error): ProblemCode {
 
 export function isRepeatable({ request, body }: Permit, cause: Error): boolean {
   if (body === null && request.bodyBytes !== 0) return false
-  // RFC 9110 section 9.2.2: the upstream may close an idle connection just when it is used again.
+  // RFC 9110 section 9.2.2: a safe request may be repeated, since the upstream may close an idle connection just when it is used again.
   return cause instanceof RefusedError || (SAFE_METHODS.has(request.method) && CLOSED_CODES.has(codeOf(cause)))
 }
 

@@ -33,23 +33,23 @@ export type Forwarding = {
   readonly origin: Origin
   readonly res: ClientAnswer
   readonly requestId: string
-  /** In place of the client's; null: the client's passes unchanged. */
+  /** Replaces the client's field; null: the client's passes unchanged. */
   readonly traceparent: string | null
   /** Sends 100 (Continue) to a client that waits for it. */
   readonly sendContinue: () => void
-  /** Names and values in turn to add to the response. */
+  /** Fields to add to the response, names and values alternating. */
   readonly answerFields: readonly string[]
-  /** The client was let in by its session. */
+  /** True: the client came in by its session. */
   readonly ofSession: boolean
-  /** Names and values in turn, for a page of another origin, where the service does not say itself who may read its answer. */
+  /** CORS fields, names and values alternating, for an answer to which the service adds none. */
   readonly cors: readonly string[]
-  /** Counts the body of the answer. */
+  /** Counts the bytes of the answer's body. */
   readonly sent: { bytes: number }
   /** Ends the exchange early. */
   readonly cancellation: Cancellation
-  /** The last event of a stream that ends early; null: the client knows no such event. */
+  /** The last event of a stream that is ended early; null: the client knows no such event. */
   readonly lastEvent: ((code: ProblemCode) => string) | null
-  /** A session id of an MCP server, as its client gets it; null: it passes. */
+  /** Makes the session id for the client out of that of an MCP server; null: it passes unchanged. */
   readonly seal: ((session: string) => string) | null
 }
 export type ForwardDeps = {
@@ -64,9 +64,9 @@ export type ForwardDeps = {
   readonly bodies: BodyMemory
   /** The public port, which a forwarded host may contain. */
   readonly publicPort: number
-  /** Browsers sign in here, so the service must not set the cookies of the sidecar. */
+  /** True: the file has a sign-in, so the service must not set the cookies of the sidecar. */
   readonly keepsCookies: boolean
-  /** Answers that are held until they are edited. */
+  /** Counts answers that are held until they are edited. */
   readonly held: HeldAnswers
 }
 /** `answered`: the response has begun or is complete. Otherwise the client got no byte of a response. */
@@ -83,7 +83,7 @@ export async function forward(permit: Permit, forwarding: Forwarding, deps: Forw
 }
 
 const WHOLE_BYTES_MAX = 16 * 1024
-/** Names and values in turn for the upstream, without framing. */
+/** The fields for the upstream, names and values alternating, without framing. */
 function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, hostField }: ForwardDeps): string[] {
   const { route, identity, mcp, filter } = permit
   const plain = mcp?.request ?? permit.request
@@ -91,7 +91,7 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, 
   const { client, origin, requestId, traceparent } = forwarding
   const { version } = request
   const { hostname, port } = origin.host ?? request.host
-  // Omit a port that is not served: upstreams would use it in links.
+  // A port that is not served is left out, since upstreams would use it in links.
   const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
   const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
   const audience = route.upstream?.assertionAudience ?? null
@@ -119,7 +119,7 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
   return promise
 }
 
-/** The longest silence before the header section of the response. */
+/** The longest silence before the header section of the response, in milliseconds. */
 export const timeoutOf = ({ route }: Permit, { upstream }: ForwardDeps): number =>
   route.upstreamHeadersMs ?? upstream.headersTimeoutMs
 
@@ -146,12 +146,12 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
 
 type SentRoute = Pick<Permit['route'], keyof MovedPaths | 'shadow' | 'id'>
 
-/** The rest begins with one slash: the parser refuses empty names, and encodings of what a prefix may have. */
+/** The target for the service. After `strip_path` the rest begins with one slash: the parser refuses empty names and needless encodings. */
 export function sentTarget(raw: string, { stripPath, addPath, shadow, id }: SentRoute): string {
   if (stripPath === null && addPath === null) return raw
   const rest = raw.slice(stripPath?.length ?? 0)
   if (!raw.startsWith(stripPath ?? '/') || !/^(?:[/?]|$)/.test(rest)) {
-    // In shadow mode a path that no route has passes, too.
+    // In shadow mode a path that the route does not have passes, too.
     if (shadow) return raw
     throw new TypeError(`${id} does not have this path`)
   }
@@ -159,14 +159,14 @@ export function sentTarget(raw: string, { stripPath, addPath, shadow, id }: Sent
   return sent.startsWith('/') ? sent : `/${sent}`
 }
 
-/** RFC 9110 section 15: what is larger is no status. */
+/** RFC 9110 section 15: a larger number is no status. */
 const STATUS_MAX = 599
-/** Informational responses that are forwarded; they are not held back for a client that does not read. */
+/** How many informational responses are forwarded: they are sent even if the client does not read. */
 const INFORMED_MAX = 16
 
 type Handling = {
   readonly resolve: (forwarded: Forwarded) => void
-  /** The end of the response may arrive after its last byte, as in HTTP/2. */
+  /** True if the end of the response may arrive after its last byte, as in HTTP/2. */
   readonly mayEndLate: boolean
   readonly headersTimeoutMs: number
 }
@@ -175,7 +175,7 @@ type Relaying = Omit<Forwarding, 'origin' | 'requestId' | 'traceparent' | 'sendC
 
 /** Sends the response of the upstream to the client while it arrives. */
 export class AnswerRelay implements Dispatcher.DispatchHandler {
-  /** Only for a WebSocket handshake. */
+  /** Present only for a WebSocket handshake. */
   onRequestUpgrade?: NonNullable<Dispatcher.DispatchHandler['onRequestUpgrade']>
   readonly #relaying: Relaying
   readonly #deps: ForwardDeps
@@ -183,13 +183,13 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
   readonly #pace: Pace
   #abort: ((reason: Error) => void) | undefined
   #over = false
-  /** Builds the trailers that end the response early in an orderly way. */
+  /** Builds the trailers that end the response early in an orderly way; null: they cannot. */
   #ending: ((code: ProblemCode) => [string, string][]) | null = null
   #bodyBytes = -1
-  /** When the first informational response came, or the last part of the body after it. */
+  /** The time of the first informational response, or of the last part of the body after it. */
   #informedAtMs: number | null = null
   #informedCount = 0
-  /** The head of an answer of which nothing is sent yet, so that it can still fail: Node sends it with the first part of the body. */
+  /** The head of an answer of which nothing is sent yet, so it can still fail: Node sends it with the first part of the body. */
   #head: { readonly status: number; readonly fields: string[] } | null = null
   /** The complete body, sent in one write with the header section: two writes cost three times as much. */
   #whole: Buffer | null = null
@@ -223,7 +223,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     const { client, res, answerFields, ofSession, cors, cancellation } = this.#relaying
     const { keepsCookies } = this.#deps
     if (status < 200) return void this.#inform(status, controller.rawHeaders)
-    // HTTP/2 clients would get a reset stream.
+    // An HTTP/2 client would get a reset stream.
     if (status > STATUS_MAX) return void this.#fail(new Error(`the upstream answered with the status ${status}`))
     if (hasOtherCoding(controller.rawHeaders))
       return void this.#fail(new Error('the upstream used an unknown transfer coding'))
@@ -239,7 +239,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
       this.#begin()
       if (!this.#over) res.flushHeaders()
     } else if (client.version === '2') {
-      // They get it at once, but for what breaks with it: that is known when the broken connection has closed, after one turn.
+      // The client gets the head at once, unless the connection breaks with it: that is known one turn after the broken connection closes.
       setImmediate(setImmediate, () => this.#begin())
     }
   }
@@ -265,7 +265,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     this.#begin()
     if (this.#over) return
     const { client, res } = this.#relaying
-    // The library would make up a response.
+    // The library would make up a final response.
     if (!res.headersSent) return void this.#fail(new Error('the upstream sent no final response'))
     const trailers = pairsOf(downstreamFields(rawFields(controller.rawTrailers))).filter(([name]) => mayTrail(name))
     if (trailers.length > 0) res.addTrailers(trailers)
@@ -273,7 +273,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     this.#whole = null
     if (body === null) res.end()
     else res.end(body.toString('latin1'), 'latin1')
-    // In HTTP/2 the client can hold back even a small body, by its window.
+    // An HTTP/2 client can hold back even a small body, by its flow-control window.
     if (body !== null) this.#pace.moved(body.length)
     if ((this.#streamed || client.version === '2') && res.writableLength > 0) this.#pace.wait()
   }
@@ -284,7 +284,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     if (this.#over) return
     this.#over = true
     if (res.headersSent) return void res.destroy()
-    // A service that has begun to answer is not asked again.
+    // A request that the service has begun to answer is not sent again.
     const cause = this.#head === null ? err : new Error(err.message)
     this.#handling.resolve({ kind: 'failed', code: failureOf(err), cause })
   }
@@ -306,14 +306,14 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     else if (this.#ending === null) res.destroy()
     else {
       const { lastEvent } = this.#relaying
-      // An event that was cut short ends at the blank line, and is none.
+      // A blank line first: the client drops an event that was cut short.
       if (lastEvent !== null) res.write(Buffer.from(`\n\nevent: message\ndata: ${lastEvent(code)}\n\n`))
       res.addTrailers(this.#ending(code))
       res.end()
     }
   }
 
-  /** Each informational response restarts the library's timeout, so together they would hold the request for ever. */
+  /** Forwards an informational response. Each one restarts the library's timeout, so together they could hold the request for ever. */
   #inform(status: number, raw: Dispatcher.DispatchController['rawHeaders']): void {
     const { client, res } = this.#relaying
     const { keepsCookies } = this.#deps
@@ -342,7 +342,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     this.#handling.resolve({ kind: 'answered', status })
   }
 
-  /** Pauses until the client has read the sent bytes. */
+  /** Pauses the upstream until the client has read the sent bytes. */
   #hold(controller: Dispatcher.DispatchController): void {
     controller.pause()
     this.#pace.wait()
@@ -370,6 +370,6 @@ function bodyOf(permit: Permit, { client, sendContinue }: Forwarding, deps: Forw
   return streamBody({ client, sendContinue, pace: isGrpcCall(permit, deps) ? null : deps.pace, bodies: deps.bodies })
 }
 
-/** Either side of a gRPC call may be silent while it is permitted. Requires HTTP/2 on both sides, not just the content type. */
+/** True for a gRPC call: either side may be silent for long. Requires HTTP/2 on both sides, not just the content type. */
 const isGrpcCall = ({ request }: Permit, { upstream }: ForwardDeps): boolean =>
   request.version === '2' && upstream.version === '2' && isGrpc(request.raw)

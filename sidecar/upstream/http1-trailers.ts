@@ -1,4 +1,4 @@
-/** Sends a request whose body ends with trailers with `node:http`, because undici cannot send trailers. */
+/** Sends a request with trailers by `node:http`, because undici cannot send trailers. */
 import { type ClientRequest, type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Readable } from 'node:stream'
@@ -8,7 +8,7 @@ import { Controller, headersTimeout, serverNameOf, type UpstreamOptions, type Up
 
 type TrailerRequest = UpstreamRequest & { readonly body: Readable }
 export type TrailerSender = {
-  /** Calls the handler as undici would. */
+  /** Calls the handler as undici would do. */
   send(request: TrailerRequest, handler: Dispatcher.DispatchHandler): void
   close(): void
 }
@@ -16,7 +16,7 @@ type SenderOptions = Pick<
   UpstreamOptions,
   'origin' | 'socketPath' | 'serverName' | 'headersTimeoutMs' | 'headerBytesMax'
 > & {
-  /** Holds the connections and TLS options. */
+  /** The agent with connections and TLS options. */
   readonly agent: HttpAgent
 }
 
@@ -33,7 +33,7 @@ export function createTrailerSender(options: SenderOptions): TrailerSender {
       const framing = ['transfer-encoding', 'chunked', 'trailer', announced.join(', ')]
       const fields = [...headers, ...framing]
       const out = open({ agent, ...peer, servername, method, path, headers: fields, maxHeaderSize: headerBytesMax })
-      // The size of the header section is limited; by default Node also drops fields beyond 1,000 without a word.
+      // The size of the header section is limited; by default Node would also drop fields beyond 1,000 silently.
       out.maxHeadersCount = 0
       const controller = new Controller((reason) => out.destroy(reason))
       const late = setTimeout(() => out.destroy(headersTimeout()), ofRoute ?? headersTimeoutMs)
@@ -43,7 +43,7 @@ export function createTrailerSender(options: SenderOptions): TrailerSender {
       const fail = (err: Error): void => {
         clearTimeout(late)
         body.destroy()
-        // After the response has begun, its own stream reports whether it is complete.
+        // After the response has begun, its own stream reports errors.
         if (!answered) handler.onResponseError?.(controller, err)
         answered = true
       }
@@ -52,7 +52,7 @@ export function createTrailerSender(options: SenderOptions): TrailerSender {
         if (!answered) handler.onResponseStart?.(controller, statusCode, {}, '')
       })
       out.on('response', (res) => {
-        // Node takes a status below 100, and 101 without a protocol, for the final response.
+        // Node takes a status below 100, and 101 without a protocol, for a final response.
         if ((res.statusCode ?? 0) < FINAL_MIN) {
           out.destroy(new Error('the upstream sent no final response'))
           return
@@ -64,10 +64,10 @@ export function createTrailerSender(options: SenderOptions): TrailerSender {
         answered = true
         clearTimeout(late)
         relay(res, controller, handler)
-        // An upstream that has answered and closed does not need the rest of the body.
+        // If the upstream has answered and closed, the rest of the body is not needed.
         res.on('close', () => body.destroy())
       })
-      // Without a listener, Node reports neither the switch nor the end of the connection.
+      // Without a listener, Node would report neither the switch nor the end of the connection.
       out.on('upgrade', (_res, socket) => {
         socket.destroy()
         fail(new Error('the upstream switched protocols unasked'))
@@ -99,10 +99,10 @@ function sendBody(
 
 const END_OF_HEAD = /\r?\n\r?\n/
 const INFORMATIONAL = /^HTTP\/1\.[01] 1\d\d/
-/** The parser sees no coding where a tab follows, and Node then drops the tab. */
+/** Node's parser overlooks a coding that a tab follows, and Node then drops the tab. */
 const CODING_WITH_TAB = /^transfer-encoding:.*\t/im
 
-/** Keeps the header section of the response as it arrives. */
+/** Keeps the header section of the response as it arrives, to look for what Node hides. */
 function watchHead(out: ClientRequest): { hidesCoding(): boolean } {
   let head = ''
   const keep = (chunk: Buffer): void => {

@@ -21,11 +21,11 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
       // Responses may be idle for long; the client or the upstream ends them.
       bodyTimeout: 0,
       maxHeaderSize: headerBytesMax,
-      // `http1-parser.ts` knows the other parser, whatever the environment says.
+      // `http1-parser.ts` is made for this parser of undici, so the environment must not choose the other.
       useMilo: false,
     })
   const pools = options.perClient ? poolsByClient(() => poolOf(connectionsMax)) : onePool(poolOf(connectionsMax))
-  // A separate pool, so that slow WebSocket handshakes delay no other requests. A connection leaves it after its handshake.
+  // A separate pool: slow WebSocket handshakes delay no other requests. A connection leaves it after its handshake.
   const handshakes = poolOf(options.handshakesMax)
   // Each request with trailers has its own connection: Node's client drops surplus bytes of an answer only until the next
   // request, so late ones would be the beginning of the next answer.
@@ -69,7 +69,7 @@ type Pools = { of(sender: Sender): PoolType; close(): void }
 
 const onePool = (pool: PoolType): Pools => ({ of: () => pool, close: () => void pool.destroy() })
 
-/** Each pool ends with the connection of its client. */
+/** Pools for each client. They end with the client's connection. */
 function poolsByClient(open: () => PoolType): Pools {
   const byConnection = new Map<ClientConnection, Map<string, PoolType>>()
 
@@ -107,14 +107,14 @@ function connectorTo(upstream: UpstreamOptions, options: Connectors.BuildOptions
       const [, connection] = made
       connection?.on('error', markBroken)
       done(...made)
-      // Beside an error undici passes nothing, whatever its types say.
+      // With an error undici passes no connection, though its types say so.
       if (connection instanceof Socket) acceptValid(connection)
     })
 }
 
 /**
- * undici takes ECONNRESET for the proper end of a response that lasts until the connection closes, so that half of it would
- * look whole (RFC 9112 section 8). With its own code it is an error, also to a request that waits for this connection.
+ * undici takes ECONNRESET for the proper end of a response that lasts until the connection closes, so that half of it would look whole
+ * (RFC 9112 section 8). With undici's own code it is an error, also for a request that waits for this connection.
  */
 function markBroken(err: Error): void {
   if ('code' in err && err.code === 'ECONNRESET') Object.assign(err, { code: 'UND_ERR_SOCKET' })

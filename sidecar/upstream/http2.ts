@@ -22,9 +22,9 @@ type Connection = { readonly session: ClientHttp2Session; streams: number; strea
 const END_STREAM = 0x1
 /** Streams per connection, unless the upstream allows fewer. A lost connection loses at most this many requests. */
 const STREAMS_MAX = 100
-/** Enough for the bodies of these streams; beyond it the library refuses streams. */
+/** Memory for the bodies of these streams in megabytes; beyond it the library refuses streams. */
 const SESSION_MB_MAX = 32
-/** Detects a dead upstream by an unanswered PING. */
+/** A PING is sent so often, and an upstream that does not answer it in time is dead. */
 const PROBE_EVERY_MS = 15_000
 const PROBE_ANSWER_MS = 10_000
 
@@ -48,13 +48,13 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
     })
     session.on('goaway', leave)
     session.on('close', leave)
-    // Each stream also emits this error.
+    // Each stream also emits this error, and handles it.
     session.on('error', leave)
     probe(session, () => connection.streams > 0)
     return connection
   }
 
-  /** When all connections are full, the request waits on the one with the fewest streams. */
+  /** The connection for a request. When all are full, the request waits on the one with the fewest streams. */
   function pickConnection(): Connection {
     let fewest: Connection | null = null
     for (const connection of connections) {
@@ -126,7 +126,7 @@ function probe(session: ClientHttp2Session, isBusy: () => boolean): void {
   session.once('close', () => clearInterval(timer))
 }
 
-/** The single Host field becomes the authority (section 8.3.1). */
+/** The fields without Host, which becomes the authority (section 8.3.1). */
 function splitHost(headers: readonly string[]): { authority: string; fields: string[] } {
   const fields = http2Fields(headers)
   const at = fields.findIndex((name, index) => index % 2 === 0 && name === 'host')
@@ -149,16 +149,16 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
   controller.source = stream
   const late = headersTimeoutMs === null ? undefined : setTimeout(() => finish(headersTimeout()), headersTimeoutMs)
   let over = false
-  /** END_STREAM has arrived, so that the response is complete (RFC 9113 section 8.1). */
+  /** True once END_STREAM has arrived: then the response is complete (RFC 9113 section 8.1). */
   let isWhole = false
-  // The library also ends a stream that was reset without an error, but only after it has closed it.
+  // The library also ends a stream that was reset without an error, but only after it has closed the stream.
   const push = stream.push
   stream.push = (part) => {
     if (part === null && !stream.closed) isWhole = true
     return push.call(stream, part)
   }
 
-  /** `failure` is null when the response is complete. */
+  /** `failure`: null when the response is complete. */
   function finish(failure: Error | null): void {
     if (over) return
     over = true
@@ -180,7 +180,7 @@ function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried
     clearTimeout(late)
     controller.rawHeaders = withoutPseudo(raw)
     handler.onResponseStart?.(controller, headers[':status'] ?? 0, {}, '')
-    // Finish now, so that the client also gets a single frame.
+    // Finishing now gives the client a single frame, too.
     if (flags & END_STREAM) finish(null)
   })
   stream.on('data', (chunk) => {
@@ -215,7 +215,7 @@ function sendBody(body: Readable | Buffer, stream: ClientHttp2Stream, fail: (err
   stream.on('drain', () => body.resume())
 }
 
-/** The library cancels the streams of a broken connection, with the reason as the cause. */
+/** The reason for which a stream failed. The library cancels the streams of a broken connection, with the reason as cause. */
 function causeOf(err: Error, stream: ClientHttp2Stream): Error {
   if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RefusedError('the upstream refused the request')
   return err.cause instanceof Error ? err.cause : err

@@ -1,15 +1,15 @@
-/** Detects a slow peer: one that is idle too long, or whose average rate is too low. */
+/** Detects a slow peer: it is idle for too long, or its average rate is too low. */
 
 export type PaceLimits = {
-  /** Longest idle time. */
+  /** Longest idle time, in milliseconds. */
   readonly idleMs: number
-  /** Total waiting time before the minimum rate counts. */
+  /** Total waiting time in milliseconds before the minimum rate counts. */
   readonly graceMs: number
   /** Minimum average rate; 0: no minimum. */
   readonly bytesPerSecondMin: number
 }
 
-/** Counts only the time between `wait` and `rest`, when the sidecar waits for this peer. */
+/** Counts only the time between `wait` and `rest`, in which the sidecar waits for this peer. */
 export class Pace {
   readonly #limits: PaceLimits
   readonly #onSlow: () => void
@@ -49,7 +49,7 @@ export class Pace {
     clearTimeout(this.#timer)
   }
 
-  /** Time left before the average rate is too low. */
+  /** Milliseconds left until the average rate is too low. */
   #left(): number {
     const { graceMs, bytesPerSecondMin } = this.#limits
     if (bytesPerSecondMin === 0) return Number.POSITIVE_INFINITY
@@ -60,7 +60,7 @@ export class Pace {
     this.#timer = setTimeout(() => this.#measure(), Math.max(1, ms))
   }
 
-  /** One timer serves many parts of a body: it restarts when the peer was active in the meantime. */
+  /** Called by the timer. One timer serves many parts of a body: it is set again when the peer was active meanwhile. */
   #measure(): void {
     if (!this.#waiting) return
     const silentMs = performance.now() - this.#lastMs

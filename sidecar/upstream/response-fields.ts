@@ -3,13 +3,13 @@ import type { Dispatcher } from 'undici'
 
 export type RawFields = Dispatcher.DispatchController['rawHeaders']
 
-/** Names and values in turn, as Latin-1, which keeps their bytes (RFC 9110 section 5.5). */
+/** Names and values alternating, as Latin-1, which keeps their bytes (RFC 9110 section 5.5). */
 export function rawFields(raw: RawFields): string[] {
   if (!Array.isArray(raw)) return []
   return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1', 0, endOf(part))))
 }
 
-/** Blanks at the end are no part of a value, and HTTP/2 clients refuse them (RFC 9113 section 8.2.1). */
+/** The length without blanks at the end: they are no part of a value, and HTTP/2 clients refuse them (RFC 9113 section 8.2.1). */
 function endOf(value: Buffer): number {
   let end = value.length
   while (end > 0 && (value[end - 1] === SPACE || value[end - 1] === TAB)) end -= 1
@@ -20,12 +20,12 @@ const SPACE = 0x20
 const TAB = 0x09
 
 const TRANSFER_ENCODING = 'transfer-encoding'
-/** The parsers see no coding where a tab follows. */
+/** Matches `chunked` without a tab, since the parsers overlook a coding that a tab follows. */
 const CHUNKED = /^chunked *$/i
 
 /**
- * True: there is a transfer coding besides a single `chunked`. No parser of ours undoes it, and some codings make them misread where
- * the body ends (RFC 9112 section 6.1).
+ * True if there is a transfer coding other than a single `chunked`. None of our parsers decodes it, and some codings make them
+ * misread where the body ends (RFC 9112 section 6.1).
  */
 export function hasOtherCoding(raw: RawFields): boolean {
   let codings = 0

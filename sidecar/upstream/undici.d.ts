@@ -1,4 +1,4 @@
-/** The parts of undici that forward, without its Fetch, WebSocket and caches: 11 MB less in every pod. The version is exact. */
+/** Types for the files of undici that are imported one by one: without its Fetch, WebSocket and caches a pod needs 11 MB less. */
 declare module 'undici/lib/dispatcher/pool.js' {
   const pool: typeof import('undici').Pool
   export = pool

@@ -8,16 +8,16 @@ import type { ClientConnection } from '../http/client-request.ts'
 export type UpstreamRequest = {
   readonly method: string
   readonly path: string
-  /** Names and values in turn, including Host. The only framing field is Content-Length, when it is known. */
+  /** Names and values alternating, including Host. The only framing field is Content-Length, when it is known. */
   readonly headers: string[]
   readonly body: Readable | Buffer | null
   /** Names of the trailers that may follow the body. */
   readonly announced: readonly string[]
-  /** Called when the body has ended. */
+  /** The trailers. Called when the body has ended. */
   readonly trailers: () => readonly [string, string][]
-  /** No timeout for the header section of the response, unless the route has one. */
+  /** True: no timeout for the header section of the response, unless the route has one. */
   readonly patient: boolean
-  /** In place of that of the upstream; null: the route has none. */
+  /** Replaces the upstream's own; null: the route has none. */
   readonly headersTimeoutMs: number | null
   readonly sender: Sender
 }
@@ -25,24 +25,24 @@ export type UpstreamRequest = {
 export type Sender = {
   /** The client's connection. */
   readonly connection: ClientConnection
-  /** Address and subject, because a proxy may send requests of several clients on one connection. */
+  /** The client's address and subject: a proxy may send requests of several clients on one connection. */
   readonly name: string
 }
 
 export type Upstream = {
-  /** gRPC needs HTTP/2. */
+  /** The HTTP version to the upstream. gRPC needs 2. */
   readonly version: '1.1' | '2'
   /** Longest silence before the header section of a response, in milliseconds. */
   readonly headersTimeoutMs: number
-  /** Calls the handler like undici does. Throws only when nothing was sent. */
+  /** Calls the handler as undici does. Throws only when nothing was sent. */
   send(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void
-  /** Like `send`, for a WebSocket handshake. Null: not supported in this HTTP version. */
+  /** Like `send`, for a WebSocket handshake. Null: this HTTP version does not support it. */
   readonly upgrade: ((request: UpstreamRequest, handler: Dispatcher.DispatchHandler) => void) | null
   close(): void
 }
 export type UpstreamOptions = {
   readonly origin: string
-  /** Path of a unix socket, in place of the host and port of `origin`; null: none. */
+  /** Path of a unix socket to connect to, in place of the host and port of `origin`; null: none. */
   readonly socketPath: string | null
   /** The name that the certificate must be for; null: the host of `origin`. */
   readonly serverName: string | null
@@ -52,7 +52,7 @@ export type UpstreamOptions = {
   readonly connectMs: number
   readonly headersTimeoutMs: number
   readonly headerBytesMax: number
-  /** WebSocket handshakes that may be open. */
+  /** How many WebSocket handshakes may be open. */
   readonly handshakesMax: number
   readonly perClient: boolean
   readonly reuseAfterBody: boolean
@@ -106,7 +106,7 @@ export class Controller implements Dispatcher.DispatchController {
   }
 }
 
-/** The upstream did not process the request, so any request may be retried (RFC 9113 section 8.7). */
+/** The upstream has not processed the request, so any request may be repeated (RFC 9113 section 8.7). */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
 }

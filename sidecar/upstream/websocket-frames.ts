@@ -16,7 +16,7 @@ export function createFrameFollower(): FrameFollower {
   let headerBytes = 0
   let payloadLeft = 0
 
-  /** Length of the frame header; null: more bytes are needed. */
+  /** The length of the frame header; null: more bytes are needed. */
   function headerLength(): number | null {
     if (headerBytes < 2) return null
     const second = header[1] ?? 0
@@ -76,7 +76,7 @@ const CLOSE_CODES: { readonly [code in ProblemCode]?: number } = {
 }
 const POLICY_VIOLATION = 1008
 
-/** A close frame of a server: not masked (section 5.1), with the problem code as its reason. */
+/** A close frame of a server, which is not masked (section 5.1), with the problem code as its reason. */
 export function closeFrame(code: ProblemCode): Buffer {
   const reason = Buffer.from(code)
   const frame = Buffer.alloc(4 + reason.length)

@@ -54,7 +54,7 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
   return promise
 }
 
-/** A browser ends a connection whose answer names none of the subprotocols that it asked for. */
+/** The subprotocol `bearer` for the answer: a browser ends a connection whose answer names none of those it asked for. */
 function bearerProtocol(
   { route }: Permit,
   { raw }: Tunneling['client'],
@@ -68,8 +68,8 @@ const PROTOCOLS = 'sec-websocket-protocol'
 const SWITCHING = 101
 
 /**
- * RFC 6455 section 4.1: only a WebSocket server makes the answer to the key. Any other one, such as a service that can be led
- * to the status 101, would read what the client sends from now on as requests.
+ * True if the upstream answers as a WebSocket server, which alone knows the answer to the key (RFC 6455 section 4.1). Any other service
+ * that can be made to answer with status 101 would read the client's next bytes as requests.
  */
 function switchesToWebSocket(fields: readonly string[], key: string): boolean {
   const expected = createHash('sha1').update(`${key}${ACCEPT_GUID}`).digest('base64')
@@ -87,7 +87,7 @@ function only(fields: readonly string[], name: string): string {
 function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: readonly string[]): void {
   const { socket } = upgrade
   upgrade.release()
-  // RFC 9110 section 8.6: this response has no length.
+  // RFC 9110 section 8.6: a response with this status has no Content-Length.
   const fields = downstreamFields(upstreamFields, ['content-length']).concat(answerFields)
   const lines = [`HTTP/1.1 ${SWITCHING} Switching Protocols`, 'Connection: Upgrade', 'Upgrade: websocket']
   for (let at = 0; at + 1 < fields.length; at += 2) {
@@ -144,7 +144,7 @@ function relay({ client, upstream, cancellation, onEnd }: Relay): void {
   for (const socket of [client, upstream]) socket.on('error', () => (cancelledWith === null ? end() : undefined))
   client.on('close', end)
   upstream.on('close', () => {
-    // Let the last relayed bytes reach the client.
+    // The last relayed bytes can still reach the client.
     if (cancelledWith === null) client.end()
     setTimeout(end, CLOSING_MS).unref()
   })
