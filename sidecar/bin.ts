@@ -1,7 +1,8 @@
 #!/usr/bin/env -S node --max-semi-space-size=8 --max-old-space-size=256
 /** The installed command `portcullis-sidecar`. Prints an error if Node.js is too old. */
-// The flags: pdp/shared/process/command/node-flags.ts has the first. A bound on the old space makes V8 collect it early; without a bound, 60 MB of garbage
-// stay. Containers start node themselves, with a bound relative to their memory limit (injector/pod/sidecar-container.ts).
+// The flags: the first is explained in pdp/shared/process/command/node-flags.ts. The second bounds the old space, so that V8 collects it
+// early: without a bound, 60 MB of garbage stay. In containers, node is started with a bound relative to their memory limit
+// (injector/pod/sidecar-container.ts).
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major > 24 || (major === 24 && minor >= 18)) {
   // Imported here, because an older Node.js cannot parse it.

@@ -50,7 +50,7 @@ export async function runSidecarCli(io: Io): Promise<void> {
   await program.parseAsync(withCommand(io.argv))
 }
 
-/** Without a command: `run`. As a default of Commander's, it would take a misspelt command for an argument of its own. */
+/** The words with `run` where no command is given. As Commander's default command, `run` would take a misspelt command as its argument. */
 function withCommand([node = '', script = '', ...words]: readonly string[]): readonly string[] {
   const [first] = words
   const isRun = first === undefined || (first.startsWith('-') && !/^(?:--help|-h|--version|-V)$/.test(first))
@@ -61,7 +61,7 @@ const OWN = new Set(
   'run init schema check routes test explain drain withdraw gateway-config probe-gateway openapi'.split(' '),
 )
 
-/** The injector's commands are loaded only when needed, to save memory in pods. Help lists them. No command means `run`. */
+/** True if the word may be an injector's command. Those are loaded only when needed or for help, to save memory in pods. */
 const mayBeInjector = (word: string | undefined): boolean =>
   word !== undefined && !OWN.has(word) && (!word.startsWith('-') || word === '--help' || word === '-h')
 
@@ -109,7 +109,7 @@ async function withdraw({ control, seconds }: WithdrawOptions): Promise<void> {
   await delay(Number(seconds) * 1_000)
 }
 
-/** Commander has printed the error. `--help` is not an error. */
+/** Exits after Commander has printed the error. `--help` is not an error. */
 function exitWith(err: CommanderError, io: Io): never {
   return io.exit(err.exitCode === 0 ? 0 : EXIT_USAGE)
 }

@@ -1,4 +1,4 @@
-/** Asks the PDP about parts of an answer: which of further checks hold for the sender of a request. */
+/** Asks the PDP about parts of an answer: which further checks hold for the sender of the request. */
 import { setImmediate } from 'node:timers/promises'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { FilterError } from '../http/edited-answer.ts'
@@ -23,9 +23,9 @@ import { ANYBODY } from '../routes/mcp-rules.ts'
 import type { Route } from '../routes/route.ts'
 import { requestValues } from '../routes/values.ts'
 
-/** A request, and the question that was asked about it. */
+/** A request, and the question that the PDP was asked about it. */
 type Asked = {
-  /** Null: a guest. */
+  /** Null: the sender is a guest. */
   readonly claims: AccessClaims | null
   readonly request: InboundRequest
   readonly parameters: readonly string[]
@@ -35,8 +35,8 @@ type Asked = {
 type AskDeps = { readonly pdp: Pick<PdpClient, 'ask'> }
 
 /**
- * Tells for which of these items of an answer the check of a rule holds, all at one revision. Rejects with PdpUnavailable, with
- * FilterError, and with RequestError when an item lacks a value.
+ * True for each of these items for which the rule's check holds, all at one revision. Rejects with PdpUnavailable, with FilterError,
+ * and with RequestError when an item lacks a value.
  */
 export async function keeping(
   { claims, request, parameters, route, question }: Asked,
@@ -56,7 +56,7 @@ export async function keeping(
     const questions = buildItemQuestions(asked, items.slice(at, at + inOne).map(valuesOf))
     built.push(questions)
     asking.push(ask(questions))
-    // The PDP decides about these while the next are read; a question that fails meanwhile is read below.
+    // The PDP decides about these items while the next ones are read; a question that fails meanwhile is handled below.
     asking.at(-1)?.catch(() => undefined)
     if (built.length % IN_TURN === 0) await setImmediate()
   }
@@ -72,17 +72,17 @@ export async function keeping(
   }
 }
 
-/** After so many questions other requests get their turn. */
+/** After so many questions other requests are served. */
 const IN_TURN = 8
 const ROUNDS_MAX = 2
 
-/** An item that the PDP could not decide about is hidden, unless it could decide about nothing. */
+/** An item about which the PDP cannot decide is hidden. Throws PdpUnavailable if the PDP is not available at all. */
 function isKept(denial: CheckDenial | null): boolean {
   if (denial?.code === 'pdp_unavailable') throw new PdpUnavailable(`the PDP could not decide ${denialText(denial)}`)
   return denial === null
 }
 
-/** Tells which of these checks hold for the sender of a request now. Rejects with PdpUnavailable, and with RequestError for too many values. */
+/** True for each check that holds for the sender now. Rejects with PdpUnavailable, and with RequestError for too many values. */
 export async function holding(
   { claims, request, parameters, route, question }: Asked,
   checks: readonly Check[],
@@ -103,7 +103,7 @@ export async function holding(
   return held
 }
 
-/** A refusal of a route of the kind MCP. */
+/** A refusal at a route for MCP. */
 type Hidable = Asked & {
   readonly mcp: Pick<McpJudged, 'unseen'> | null
   readonly rpc: RpcReply | null
@@ -111,7 +111,7 @@ type Hidable = Asked & {
   readonly questions: Questions
 }
 
-/** A denial of what its sender does not see is answered as of what is not there. Rejects with PdpUnavailable. */
+/** If the sender may not even see what is refused, the answer is the same as if it did not exist. Rejects with PdpUnavailable. */
 export async function hideUnseen<R extends Hidable>(refused: R, answer: PdpAnswer, deps: AskDeps): Promise<R> {
   const { mcp, rpc, reason, questions, route } = refused
   const isPlain = rpc !== null && rpc.code === null && reason.code === 'permission_denied' && !route.shadow
@@ -121,7 +121,7 @@ export async function hideUnseen<R extends Hidable>(refused: R, answer: PdpAnswe
   return isSeen === true ? refused : { ...refused, rpc: unseen.reply }
 }
 
-/** The questions of as many checks as fit in one, and of one at least. */
+/** The questions of the first checks, as many as fit into one question, but at least one. */
 function fitting(
   checks: readonly Check[],
   build: (some: readonly Check[]) => Questions,

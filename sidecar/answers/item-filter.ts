@@ -1,10 +1,10 @@
-/** Takes the items out of an answer that its reader may not see, as a rule of the route file says. Every other byte stays. */
+/** Removes from an answer the items that its reader may not see, by a rule of the route file. Every other byte stays. */
 import { type AnswerFilter, type AnswerForm, FilterError, type ItemCount } from '../http/edited-answer.ts'
 import { RequestError } from '../request/errors.ts'
 import type { AnswerRule } from '../routes/answer-rule.ts'
 import { exactPlace, itemsAt, withoutItems, withoutMember } from '../routes/json-body.ts'
 
-/** Tells for which items the check holds. Rejects with RequestError when an item lacks a value. */
+/** True for each item for which the check holds. Rejects with RequestError when an item lacks a value. */
 type Keep = (items: readonly string[]) => Promise<readonly boolean[]>
 
 export function itemFilter(
@@ -72,7 +72,7 @@ function unlessUnreadable<T>(read: () => T): T {
   }
 }
 
-/** A value that an item lacks is the mistake of the service. */
+/** An item that lacks a value is an error of the service, not of the client. */
 function asFilterError(err: unknown): never {
   if (err instanceof RequestError) throw new FilterError(`an item of the answer cannot be judged: ${err.message}`)
   throw err

@@ -1,4 +1,4 @@
-/** `check --pdp`: relations and permissions of a route file that no model or role of the PDP has. */
+/** `check --pdp`: finds relations and permissions of a route file that no model or role of the PDP has. */
 import { create } from '@bufbuild/protobuf'
 import { credentials, Metadata } from '@grpc/grpc-js'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
@@ -13,18 +13,18 @@ import type { PermissionQuestion } from '../pdp-client/question.ts'
 import type { Check } from '../routes/checks.ts'
 
 const WAIT_MS = 5_000
-/** In one question. */
+/** How many checks one question to the PDP has. */
 const CHECKS_MAX = 256
 const PERMISSION = 'permission '
 const { decide: DECIDE } = serviceDefinition(DecisionService)
 
 export type PdpCheckDeps = {
-  /** An active access token with an organization: its subject is asked about, and the answer does not matter. */
+  /** An active access token with an organization. The PDP is asked about its subject; only errors in the answer matter. */
   readonly token: string
   readonly readToken: (path: string) => string
 }
 
-/** One sentence for each. Throws StartError when the PDP does not answer, or the token is not active. */
+/** One sentence for each unknown name. Throws StartError when the PDP does not answer, or the token is not active. */
 export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Promise<string[]> {
   const found = new Map<string, { readonly route: string; readonly question: PermissionQuestion }>()
   const first = await ask(config, deps, [])
@@ -33,7 +33,7 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
       if (!found.has(text)) found.set(text, { route: id, question })
   const warnings: string[] = []
   const { resource } = config.file
-  // Roles of an app count in a token for the app.
+  // In a token for an app, only roles of that app count.
   const isForResource = [parseJws(deps.token, TOKEN_CHARS_MAX)?.payload.aud].flat().includes(resource)
   const asked = [...found]
   for (let at = 0; at < asked.length; at += CHECKS_MAX) {
@@ -54,7 +54,7 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
   return [...warnings, ...(await signInWarnings(config))]
 }
 
-/** Issuers are asked as a browser would ask them; one that cannot be reached from here says nothing. */
+/** Warnings of issuers that refuse the client of the file, asked as a browser asks them. An unreachable issuer gives none. */
 async function signInWarnings({ file: { signIn, publicUrl } }: LoadedConfig): Promise<readonly string[]> {
   const asked = (signIn?.providers ?? []).map(async ({ issuer, clientId, name }) => {
     const redirectUri = sidecarAddress(publicUrl, 'callback', name)
@@ -69,7 +69,7 @@ async function signInWarnings({ file: { signIn, publicUrl } }: LoadedConfig): Pr
 
 type Named = { readonly text: string; readonly question: PermissionQuestion }
 
-/** About an arbitrary resource of the type, unless there is one that counts: the organization of the token, and an app by its id. */
+/** Questions about any resource of the type; but those about organizations need the token's organization, and about apps the app's id. */
 function questionsOf(check: Check, organization: string): readonly Named[] {
   switch (check.kind) {
     case 'all':
@@ -80,7 +80,7 @@ function questionsOf(check: Check, organization: string): readonly Named[] {
       const isLiteral = id.every((part) => typeof part === 'string')
       if (type !== 'organization' && type !== 'app')
         return [{ text: `${relation} ${type}`, question: { relation, resource: `${type}:any` } }]
-      // A permission of which app, only the request says.
+      // If the request names the app, its permissions are not known here.
       if (type === 'app' && !isLiteral) return []
       const resource = `${type}:${isLiteral ? id.join('') : organization}`
       return [{ text: `${relation} ${isLiteral ? resource : type}`, question: { relation, resource } }]

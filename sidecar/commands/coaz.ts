@@ -1,6 +1,6 @@
 /**
- * AuthZEN mappings of operations (COAZ) as checks of routes, and back: `x-authzen-mapping` in an OpenAPI document. The
- * expressions are the part of CEL that a template of ours can say: members of `request` and `token`, texts, and `+`.
+ * Converts AuthZEN mappings of operations (COAZ) to checks of routes, and back: `x-authzen-mapping` in an OpenAPI document. Of CEL, only
+ * expressions are read that our templates can express: members of `request` and `token`, texts, and `+`.
  */
 
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
@@ -10,10 +10,10 @@ import { describeSource } from '../routes/template.ts'
 
 export const MAPPING_KEY = 'x-authzen-mapping'
 type Members = { readonly [name: string]: unknown }
-/** As a route file writes it. */
+/** A check as a route file writes it. */
 export type CheckText = string | { readonly all: readonly string[] }
 
-/** A part that a check cannot say, or a mapping cannot. The message ends a sentence that begins with the operation or the route. */
+/** A mapping that no check can express, or the reverse. The message ends a sentence that begins with the operation or the route. */
 export class MappingError extends Error {
   override readonly name = 'MappingError'
 }
@@ -44,7 +44,7 @@ export function checkOfMapping(mapping: unknown, nameOf: (name: string) => strin
 function checkOf(evaluation: Members, nameOf: (name: string) => string): string {
   const { subject, action, resource } = exactly(evaluation, 'the evaluation', ['subject', 'action', 'resource'])
   const { type: subjectType, id: subjectId } = exactly(subject, 'subject', ['type', 'id'])
-  // The subject is who the token says: another one would be the word of the client.
+  // The subject must be the token's: any other would be chosen by the client.
   if (subjectType !== SUBJECT.type || subjectId !== SUBJECT.id)
     throw new MappingError(`subject must be ${JSON.stringify(SUBJECT)}`)
   const { name } = exactly(action, 'action', ['name'])
@@ -95,7 +95,7 @@ function sourceOf(root: string, names: readonly string[], nameOf: (name: string)
   return `${prefix}${names.join('.')}`
 }
 
-/** Throws MappingError for what COAZ has no form for: `any`, entitlements, scopes, comparisons, permission keys. */
+/** Throws MappingError for checks that COAZ cannot express: `any`, entitlements, scopes, comparisons, permission keys. */
 export function mappingOfCheck(check: Check): object {
   if (check.kind === 'relation') return { evaluation: { subject: SUBJECT, ...evaluationOf(check) } }
   if (check.kind === 'all') return { evaluations: { subject: SUBJECT, evaluations: check.of.map(evaluationOf) } }

@@ -1,4 +1,4 @@
-/** The command `explain`: which route a request takes, what the PDP is asked, and with a token what it answers. */
+/** The command `explain`: the route of a request, the questions to the PDP, and with a token their answers. */
 import type { Command } from 'commander'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { coloured } from '../../pdp/shared/process/command/output.ts'
@@ -104,7 +104,7 @@ function pair(text: string, mark: string, option: string): [string, string] {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 
-/** `isAsked`: the result of a real decision follows, and says whether and why the request is denied. */
+/** `isAsked`: the result of a real decision is printed after this; it says whether and why the request is denied. */
 function describeExplanation(
   { route, parameters, asks, context, denial, isGuest }: Explanation,
   { isAsked, io }: { readonly isAsked: boolean; readonly io: Io },
@@ -126,7 +126,7 @@ function describeExplanation(
   return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
 }
 
-/** `allowed`: null when the PDP was not asked, and its answer is needed. */
+/** `allowed`: null when the PDP's answer is needed, but it was not asked. */
 function jsonOf(
   { route, parameters, asks, context, denial, isGuest }: Explanation,
   asked: TokenDecision | null,

@@ -12,7 +12,7 @@ export type AskedRequest = {
   readonly method: string
   readonly url: string
   readonly token: string
-  /** The address of the client; null: not known. */
+  /** The address of the client; null: unknown. */
   readonly from: string | null
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | null

@@ -5,13 +5,13 @@ import { fileWarnings } from '../route-file/warnings.ts'
 
 type Report = { readonly errors: readonly string[]; readonly warnings: readonly string[] }
 
-/** More routes take longer to compare than an admission may. */
+/** A longer route file gets no warnings: to compare its routes takes longer than an admission may. */
 const WARNED_ROUTES_MAX = 200
 
-/** `platform`: the text of what the platform says for every route file; null: nothing. */
+/** `platform`: the text of the settings that a platform makes for every route file; null: none. */
 export const checkText = (text: string, platform: string | null): Report => reportOf(parseRouteFile(text, platform))
 
-/** The same in a thread. Rejects with ConfigError. */
+/** The same report, made in a thread. Rejects with ConfigError. */
 export const checkAside = async (text: string, platform: string | null): Promise<Report> =>
   reportOf(await readAside(text, platform))
 

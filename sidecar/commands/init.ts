@@ -1,4 +1,4 @@
-/** `init`: a first route file, with a route and tests for each operation of an OpenAPI document, or a rule for each tool of an MCP server. */
+/** `init`: makes a first route file: a route and tests for each operation of an OpenAPI document, or a rule for each tool of MCP. */
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isMap, isScalar } from 'yaml'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
@@ -26,7 +26,7 @@ const EXAMPLE: ApiDescription & { readonly origin: string } = {
   ],
 }
 
-/** `api`: null without a document. `schema`: where an editor finds the schema. Throws ConfigError when no operation can be a route. */
+/** `api`: null without a document. `schema`: the address of the schema for editors. Throws ConfigError when no operation can be a route. */
 export function firstRouteFile(api: ApiDescription | null, schema: string): FirstRouteFile {
   const { operations, origin } = api ?? EXAMPLE
   const { routes, leftOut } = routesOf(operations)
@@ -49,7 +49,7 @@ export function firstRouteFile(api: ApiDescription | null, schema: string): Firs
   return { text: document.toString({ lineWidth: 0 }), leftOut }
 }
 
-/** Each tool asks for a relationship that nobody has yet. Throws ConfigError. */
+/** The check of each tool asks for a relationship that nobody has yet. Throws ConfigError. */
 export function firstMcpRouteFile({ url, tools }: McpServer, schema: string): FirstRouteFile {
   const pattern = parsePattern(url.pathname)
   if (typeof pattern === 'string') throw new ConfigError([`no route for ${url.pathname}: the path ${pattern}`])
@@ -83,7 +83,7 @@ export function firstMcpRouteFile({ url, tools }: McpServer, schema: string): Fi
   return { text: document.toString({ lineWidth: 0 }), leftOut }
 }
 
-/** As MCP recommends them. */
+/** Names of tools as MCP recommends them. */
 const TOOL = /^[A-Za-z0-9_./-]{1,128}$/
 const TEXT_MAX = 120
 
@@ -96,7 +96,7 @@ function aboutTool({ description, hints, arguments: names, declared }: McpTool):
   return ` ${about.join(' ')}`
 }
 
-/** One line, since what a server says must not become a rule. */
+/** The text as one line: text of a server must not become a rule of the file. */
 function plain(text: string): string {
   const line = text.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim()
   return line.length > TEXT_MAX ? `${line.slice(0, TEXT_MAX).toWellFormed()}…` : line
@@ -153,7 +153,7 @@ function routesOf(operations: readonly Operation[]): { routes: readonly FirstRou
   return { routes, leftOut }
 }
 
-/** A mapping that no check can say is no reason to let everybody with a token in. */
+/** An operation whose mapping no check can express must not become `signed_in`, so the reason stands in its place. */
 function checkOrReason({ isPublic, mapping }: Operation): CheckText | MappingError {
   if (mapping === undefined) return isPublic ? 'public' : 'signed_in'
   try {

@@ -1,4 +1,4 @@
-/** Asks a running MCP server which tools it has, in the new revision of the protocol or, where it does not know that, after a handshake. */
+/** Asks a running MCP server for its tools: in the new revision of the protocol, or after a handshake if the server does not know it. */
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
@@ -10,7 +10,7 @@ import { declaredCheck } from './declared-check.ts'
 export type McpTool = {
   readonly name: string
   readonly description: string
-  /** The server says so, and nobody verifies it. */
+  /** The server's own hints about the tool, which are not verified. */
   readonly hints: readonly string[]
   readonly arguments: readonly string[]
   /** The check that it declares; null: one that no route file can say. Absent: it declares none. */
@@ -19,7 +19,7 @@ export type McpTool = {
 export type McpServer = { readonly url: URL; readonly tools: readonly McpTool[] }
 
 type Members = { readonly [name: string]: unknown }
-/** `fields`: those of the session or of the revision. `meta`: of each message. */
+/** `fields`: header fields of the session or of the revision. `meta`: the `_meta` member of each message. */
 type Manner = { readonly fields: { readonly [name: string]: string }; readonly meta: Members | null }
 
 const TIMEOUT_MS = 20_000
@@ -112,7 +112,7 @@ class Asking {
     this.#signal = signal
   }
 
-  /** Rejects with Error when the answer is no result. */
+  /** Rejects with Error when the answer has no result. */
   async ask(method: string, params: Members, { fields, meta }: Manner) {
     this.#id += 1
     const id = this.#id
@@ -145,7 +145,7 @@ class Asking {
   }
 }
 
-/** The message with the id, of a document or of a stream of events, which need not end. */
+/** The message with this id, from a document or from a stream of events, which may stay open. */
 async function readAnswer(response: Response, id: number): Promise<Members> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
   const decoder = new TextDecoder('utf-8', { fatal: true })

@@ -7,7 +7,7 @@ import { MAPPING_KEY, MappingError, mappingOfCheck } from './coaz.ts'
 
 export type WrittenDocument = {
   readonly text: string
-  /** Routes that a document cannot say, each with the reason. */
+  /** Routes that an OpenAPI document cannot express, each with the reason. */
   readonly leftOut: readonly string[]
 }
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']

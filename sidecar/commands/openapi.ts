@@ -7,13 +7,13 @@ import { MAPPING_KEY } from './coaz.ts'
 
 export type Operation = {
   readonly method: string
-  /** Below the path of its server; parameters are `{name}`. */
+  /** The path below the path of its server; parameters are `{name}`. */
   readonly path: string
-  /** The document says that it needs no credentials. */
+  /** True: the document says that the operation needs no credentials. */
   readonly isPublic: boolean
   /** The AuthZEN mapping of the operation; undefined: none. */
   readonly mapping?: unknown
-  /** Where the one list of its answer is, such as `$.items[*]`; undefined: the document does not say. */
+  /** The path of the only list in its answer, such as `$.items[*]`; undefined: the document does not tell. */
   readonly list?: string
 }
 export type ApiDescription = {
@@ -23,7 +23,7 @@ export type ApiDescription = {
 }
 type Members = { readonly [name: string]: unknown }
 
-/** The base of a server URL without a host. */
+/** Stands for the host of a server URL that has none. */
 const RELATIVE = 'http://relative.invalid'
 const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options'] as const
 
@@ -40,7 +40,7 @@ export function readOpenApi(source: string, path: string): ApiDescription {
       const members = membersOf(item)
       const operation = membersOf(members?.[method])
       if (operation === null || !template.startsWith('/')) return []
-      // The servers of an operation take the place of its path's, and these of the document's.
+      // The servers of an operation replace those of its path, and these replace the document's.
       const own = operation.servers ?? members?.servers
       const isPublic = isWithoutCredentials(operation.security ?? document.security)
       const mapping = operation[MAPPING_KEY]
@@ -58,7 +58,7 @@ export function readOpenApi(source: string, path: string): ApiDescription {
   return { operations, origin }
 }
 
-/** The place of the list in a successful JSON answer, if it is a list or has exactly one; null otherwise. */
+/** The path of the list in a successful JSON answer, if the answer is a list or has exactly one; null otherwise. */
 function listOf({ responses }: Members, document: Members): string | null {
   const answer = resolved(membersOf(responses)?.['200'], document)
   const schema = answer?.schema ?? membersOf(membersOf(answer?.content)?.['application/json'])?.schema
@@ -69,7 +69,7 @@ function listOf({ responses }: Members, document: Members): string | null {
   return lists.length === 1 ? `$.${lists[0]?.[0]}[*]` : null
 }
 
-/** Follows a reference within the document, once: a chain of them says nothing that is worth more. */
+/** Follows a reference within the document. A chain of references is not followed, since it is hardly worth it. */
 function resolved(value: unknown, document: Members): Members | null {
   const members = membersOf(value)
   const reference = members?.$ref
@@ -95,16 +95,16 @@ function jsonOf(source: string): unknown {
   }
 }
 
-/** Only an empty list says so. A document that says nothing about credentials is not taken to need none. */
+/** True only for an empty list. A document without `security` does not mean that no credentials are needed. */
 const isWithoutCredentials = (security: unknown): boolean => Array.isArray(security) && security.length === 0
 
-/** OpenAPI 2.0 has one server, in other words. */
+/** OpenAPI 2.0 describes its one server by other members. */
 function swaggerServer({ host, basePath }: Members): unknown {
   const origin = typeof host === 'string' ? `https://${host}` : ''
   return [{ url: `${origin}${typeof basePath === 'string' ? basePath : ''}` }]
 }
 
-/** The first of several: a sidecar stands before one service. */
+/** The first server if there are several, since a sidecar stands in front of one service. */
 function serverOf(servers: unknown): { readonly origin: string | null; readonly base: string } {
   const server = Array.isArray(servers) ? membersOf(servers[0]) : null
   const text = server?.url
@@ -114,7 +114,7 @@ function serverOf(servers: unknown): { readonly origin: string | null; readonly 
   return { origin: isRelative ? null : url.origin, base: url.pathname.replace(/\/$/, '') }
 }
 
-/** OpenAPI 3.1 section 4.8.6: each variable of a server has a default. */
+/** The URL with the default of each variable (OpenAPI 3.1 section 4.8.6). */
 const withDefaults = (url: string, variables: unknown): string =>
   url.replaceAll(/\{([^{}]+)\}/g, (written, name: string) => {
     const { default: value } = membersOf(membersOf(variables)?.[name]) ?? {}

@@ -1,4 +1,4 @@
-/** The commands about a route file: `init`, `schema`, `check`, `routes`, `test` and `openapi`; `explain` is beside. What they need is loaded when they run. */
+/** The commands about a route file: `init`, `schema`, `check`, `routes`, `test` and `openapi`. Their parts are loaded when they run. */
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
@@ -14,7 +14,7 @@ import { readToken } from './token-file.ts'
 
 type Io = NodeJS.Process
 type Form = { readonly json?: true }
-/** Where a platform sets the PDP and the issuers. */
+/** `platform`: the file or text in which a platform sets the PDP and the issuers. */
 type Platformed = Form & { readonly platform?: string }
 type InitOptions = Form & { readonly openapi?: string; readonly mcp?: string }
 type CheckOptions = Platformed & { readonly strict?: true; readonly pdp?: true; readonly token?: string }
@@ -93,7 +93,7 @@ async function init(path: string, options: InitOptions, io: Io): Promise<void> {
   )
 }
 
-/** The schema of the installed sidecar: relative where the project has it in its own folder, so that it holds on other machines too. */
+/** The schema of the installed sidecar. Within the project's folder the path is relative, so that it is valid on other machines, too. */
 function schemaNear(path: string): string {
   const schema = fileURLToPath(new URL('../route-file/route-file.schema.json', import.meta.url))
   const near = relative(dirname(resolve(path)), schema)

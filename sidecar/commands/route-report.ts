@@ -7,10 +7,10 @@ import type { RouteTest } from '../route-file/tests.ts'
 import { isWithin } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 
-/** A more specific path comes before the wider one. */
+/** The routes in an order in which a more specific path comes before a wider one. */
 export function orderedRoutes({ routes }: RouteFile): readonly Route[] {
   const ordered: Route[] = []
-  // A route of the kind MCP is one for each of its methods.
+  // A route for MCP exists once for each of its methods, and is shown once.
   for (const route of routes.filter(({ mcp, method }) => mcp === null || method === 'POST')) {
     const at = ordered.findIndex((other) => route.host === other.host && isWithin(route.pattern, other.pattern))
     ordered.splice(at < 0 ? ordered.length : at, 0, route)
@@ -28,7 +28,7 @@ export function describeRoutes(file: RouteFile): string[] {
 export type TestReport = {
   readonly passed: number
   readonly failed: number
-  /** One line for each, with its place. */
+  /** One line for each failed test, with its place in the file. */
   readonly failures: readonly string[]
   /** Ids of the routes that no test reaches. */
   readonly untested: readonly string[]

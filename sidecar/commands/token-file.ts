@@ -14,6 +14,6 @@ export function readToken(path: string): string {
   }
 }
 
-/** Only for showing and choosing questions: a PDP or a sidecar verifies the token. Null: it is no JWT. */
+/** The claims for display and for choosing questions. They are not verified here: a PDP or a sidecar does it. Null: it is no JWT. */
 export const unverifiedClaims = (token: string): { readonly [claim: string]: unknown } | null =>
   parseJws(token, TOKEN_CHARS_MAX)?.payload ?? null

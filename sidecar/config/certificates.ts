@@ -11,28 +11,28 @@ import type { RouteFile } from '../route-file/route-file.ts'
 export type Pem = { readonly ca: Buffer | null; readonly cert: Buffer | null; readonly key: Buffer | null }
 export type Certificates = {
   readonly upstream: Pem
-  /** For the services that routes name. */
+  /** Certificates for the services that routes name. */
   readonly upstreams: ReadonlyMap<UpstreamEntry, Pem>
   readonly pdp: Pem
-  /** For the data port; `ca` holds the authorities of client certificates. Null: plain text. */
+  /** For the data port; `ca` has the authorities of client certificates. Null: the port takes plain text. */
   readonly tls: Pem | null
-  /** One for each door of the route file, in its order. */
+  /** One entry for each door of the route file, in its order. */
   readonly doors: readonly DoorKeys[]
-  /** Keys that seal the sessions of browsers: the first seals, all open. Null: nobody signs in here. */
+  /** Keys that seal the sessions of browsers: the first seals, all open. Null: the file has no sign-in. */
   readonly signIn: readonly [Buffer, ...Buffer[]] | null
-  /** Secrets of the keys of assertions: the first signs, all are published. Null: nothing is signed. */
+  /** Secrets of the keys of assertions: the first signs, all are published. Null: no assertions are signed. */
   readonly assertion: readonly [Buffer, ...Buffer[]] | null
-  /** Those that bind sessions of MCP: the first binds, all are accepted. Null: each process has a key of its own. */
+  /** Keys that bind sessions of MCP: the first binds, all are accepted. Null: each process has a key of its own. */
   readonly mcp: readonly [Buffer, ...Buffer[]] | null
 }
 export type DoorKeys = {
-  /** `ca` holds the authorities of the gateway's certificate. Null: plain text. */
+  /** `ca` has the authorities of the gateway's certificate. Null: the door takes plain text. */
   readonly tls: Pem | null
   /** The secret that the gateway must send; null: none. */
   readonly secret: string | null
 }
 export const NO_PEM: Pem = { ca: null, cert: null, key: null }
-/** For a route file that names no certificates. */
+/** The certificates of a route file that names none. */
 export const NO_CERTIFICATES: Certificates = {
   ...{ upstream: NO_PEM, upstreams: new Map(), pdp: NO_PEM, tls: null, doors: [] },
   ...{ signIn: null, assertion: null, mcp: null },
@@ -57,7 +57,7 @@ export function readCertificates(file: RouteFile): Certificates {
   const pem = ([ca, cert, key]: (string | null)[]): Pem => {
     const before = problems.length
     const found = { ca: read(ca ?? null), cert: read(cert ?? null), key: read(key ?? null) }
-    // An empty context would load all authorities that Node ships, which takes megabytes.
+    // With an empty context Node would load all its authorities, which takes megabytes.
     const isEmpty = found.ca === null && found.cert === null && found.key === null
     try {
       if (problems.length === before && !isEmpty) createSecureContext(secureOptions(found))
@@ -112,10 +112,10 @@ export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & Tl
 }
 type TlsServerOptions = { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean }
 
-/** True when certificates that were accepted before may not be accepted any more. */
+/** True when some certificates that were accepted before are no longer accepted. */
 export const dropsAuthority = (before: Pem | null, now: Pem): boolean => before !== null && addsAuthority(now, before)
 
-/** True when certificates that were not accepted before may be accepted now. */
+/** True when some certificates that were not accepted before are accepted now. */
 export function addsAuthority(before: Pem, now: Pem): boolean {
   const known = authoritiesOf(before)
   return [...authoritiesOf(now)].some((authority) => !known.has(authority))
@@ -124,7 +124,7 @@ export function addsAuthority(before: Pem, now: Pem): boolean {
 const authoritiesOf = ({ ca }: Pem): ReadonlySet<string> =>
   new Set((ca?.toString('latin1') ?? '').split(/-----[A-Z ]+-----/).map((block) => block.replaceAll(/\s/g, '')))
 
-/** Changes when any of the files changes, also when Kubernetes swaps the symbolic link of a mounted volume. */
+/** A text that changes with each of the files, also when Kubernetes swaps the symbolic link of a mounted volume. */
 export function fileSignature(path: string, file: RouteFile): string {
   const { upstream, routes, pdp, tls, signIn, assertion, mcpKeysFile, doors } = file
   const ofDoors = doors.flatMap(({ tls: own, secretFile }) => [
@@ -142,7 +142,7 @@ export function fileSignature(path: string, file: RouteFile): string {
 
 function stamp(path: string): string {
   try {
-    // `ctime` also changes with the permissions, and when a tool puts the former `mtime` back.
+    // `ctime` changes with permissions, too, and when a tool sets an old `mtime` again.
     const { ino, mtimeMs, ctimeMs, size } = statSync(path)
     return `${ino}:${mtimeMs}:${ctimeMs}:${size}`
   } catch {

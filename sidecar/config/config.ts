@@ -21,15 +21,15 @@ export type SidecarFlags = {
   readonly file?: string
   readonly listen?: string
   readonly adminListen?: string
-  /** `path=peers`, beside those of the route file. */
+  /** Each is `path=peers`, in addition to those of the route file. */
   readonly open?: readonly string[]
   readonly platform?: string
 }
 export type SidecarConfig = {
   readonly filePath: string
-  /** The text of what the platform says for every route file; null: nothing. */
+  /** The text of the settings that a platform makes for every route file; null: none. */
   readonly platform: string | null
-  /** Paths that the command line opens, beside those of the route file. */
+  /** Open paths of the command line, in addition to those of the route file. */
   readonly opened: readonly OpenPath[]
   readonly loaded: LoadedConfig
   readonly listen: ListenAddress
@@ -39,9 +39,9 @@ export type SidecarConfig = {
   readonly controlPath: string | null
   /** URL of a Redis that stores used proofs for all replicas; null: each process stores its own. */
   readonly redisUrl: string | null
-  /** Authenticates nonces; null: a random secret of this process. */
+  /** The secret that authenticates nonces; null: a random one of this process. */
   readonly nonceSecret: Buffer | null
-  /** Null: no collector is set. */
+  /** Null: no collector of spans is configured. */
   readonly tracing: TracingSettings | null
 }
 
@@ -86,7 +86,7 @@ export const PLATFORM_OPTION = [
   "what the platform says for every route file (pdp, issuers), from the injector's settings; or the text itself, in braces",
 ] as const
 
-/** The value of that option: a file, or the text itself, which begins with a brace. Throws ConfigError. */
+/** The value of the option for the platform: a file, or the text itself if it begins with a brace. Throws ConfigError. */
 export function readPlatform(given: string | undefined): string | null {
   if (given === undefined || given.startsWith('{')) return given ?? null
   try {
@@ -96,7 +96,7 @@ export function readPlatform(given: string | undefined): string | null {
   }
 }
 
-/** Throws ConfigError where gateways ask at doors: the sidecar does not know their peers. */
+/** The file with these open paths. Throws ConfigError if it has doors, since the sidecar does not know the peers of a gateway. */
 export function withOpened(file: RouteFile, opened: readonly OpenPath[]): RouteFile {
   if (opened.length > 0 && file.doors.length > 0) throw new ConfigError(['--open cannot be used with doors'])
   return opened.length === 0 ? file : { ...file, openPaths: [...file.openPaths, ...opened] }
@@ -160,7 +160,7 @@ export function fileOf({ file, issues }: ParsedRouteFile, path: string): RouteFi
 
 const FIRST = '; portcullis-sidecar init writes a first one'
 
-/** Null: the folder is no ConfigMap of Kubernetes, which has its keys behind a link. */
+/** The error for a key that a ConfigMap lacks. Null: the folder is not a mounted ConfigMap, which has its keys behind a link. */
 function missingKey(path: string): string | null {
   try {
     const names = readdirSync(dirname(path))
@@ -172,7 +172,7 @@ function missingKey(path: string): string | null {
   }
 }
 
-/** More than the longest route file needs. */
+/** More bytes than the longest route file needs. */
 const TEXT_BYTES_MAX = 2 * 1024 * 1024
 
 /** Throws ConfigError, with a cause where the file could not be read. */

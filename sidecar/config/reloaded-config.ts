@@ -1,4 +1,4 @@
-/** Loads the configuration again while requests are served: the route file is parsed in a thread, for as long as that takes. */
+/** Loads the configuration again while requests are served: a thread parses the route file, however long it takes. */
 import { Worker } from 'node:worker_threads'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import type { ParsedRouteFile } from '../route-file/route-file.ts'
@@ -6,20 +6,20 @@ import { readCertificates } from './certificates.ts'
 import { type Beside, fileOf, hashOf, type LoadedConfig, readRouteText, withOpened } from './config.ts'
 import type { Reading } from './reading-thread.ts'
 
-/** A file of 2,000 routes takes a second where the processor is busy. */
+/** On a busy processor, a file of 2,000 routes takes a second. */
 const DEADLINE_MS = 60_000
-/** The heap of long-lived objects, as an injected sidecar has it: what could be read at the start can be read again. */
+/** The thread's heap of long-lived objects. It is that of an injected sidecar, so a file that was readable at the start stays so. */
 const HEAP_MB_MAX = 128
-/** Beside this file, as source or as what was built from it. */
+/** The thread's file stands beside this one, as source or as built from it. */
 const ENTRY = new URL(`./reading-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
-/** As `loadConfig`: rejects with ConfigError. A text is parsed once, however often it is found again. */
+/** Like `loadConfig`, but rejects with ConfigError. The same text is parsed only once. */
 export function createReloading(
   path: string,
   started: LoadedConfig,
   { opened = [], platform = null }: Beside = {},
 ): () => Promise<LoadedConfig> {
-  // As it was read, without what the command line opens.
+  // The route file as it was read, without the paths that the command line opens.
   const first = { ...started.file, openPaths: started.file.openPaths.filter((one) => !opened.includes(one)) }
   let last: { readonly hash: string; readonly parsed: ParsedRouteFile } = {
     hash: started.hash,
@@ -35,11 +35,11 @@ export function createReloading(
   }
 }
 
-/** Parses a text in the thread. Rejects with ConfigError. */
+/** Parses a route file in the thread. Rejects with ConfigError. */
 export const readAside = (source: string, platform: string | null): Promise<ParsedRouteFile> =>
   parseAside({ source, platform }, 'of the ConfigMap')
 
-/** Rejects with a ConfigError that has a cause, so that the file is tried again: it may be the fault of the machine. */
+/** Rejects with a ConfigError. If it has a cause, the file is tried again, since the machine may be at fault. */
 async function parseAside(reading: Reading, path: string): Promise<ParsedRouteFile> {
   const worker = new Worker(ENTRY, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } })
   worker.unref()

@@ -1,11 +1,11 @@
-/** Authenticates the gateway that asks: only its word about a request counts. */
+/** Authenticates the gateway that asks: only the gateway may describe a request to a door. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 import { formatAddress } from '../../pdp/shared/process/listen.ts'
 import type { DoorKeys } from '../config/certificates.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
 
-/** True when the values of the caller's field are the secret, once; without a secret the connection authenticates it. */
+/** True when the caller's field is the secret, exactly once. Without a secret, the connection authenticates the gateway. */
 export type KnowsCaller = (values: readonly string[]) => boolean
 
 const digest = (text: string): Buffer => createHash('sha256').update(text, 'latin1').digest()
@@ -21,6 +21,6 @@ export function createKnowsCaller({ listen, profile }: DoorEntry, keys: DoorKeys
     )
   }
   const wanted = digest(secret)
-  // Digests have one length, so that the comparison tells nothing about the secret.
+  // Digests have one length, so the comparison reveals nothing about the secret.
   return (values) => values.length === 1 && timingSafeEqual(digest(values[0] ?? ''), wanted)
 }

@@ -1,4 +1,4 @@
-/** Reads the request that Envoy asks about, as strictly as one that came to the data port. */
+/** Reads the request about which Envoy asks, as strictly as one that came to the data port. */
 import { METHODS } from 'node:http'
 import { Readable } from 'node:stream'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
@@ -15,7 +15,7 @@ const VERSIONS: { readonly [protocol: string]: ClientRequest['version'] } = {
   'HTTP/1.0': '1.0',
   'HTTP/1.1': '1.1',
   'HTTP/2': '2',
-  // For us it differs from HTTP/2 in nothing.
+  // HTTP/3 is treated exactly as HTTP/2.
   'HTTP/3': '2',
 }
 const KNOWN_METHODS = new Set(METHODS)
@@ -23,10 +23,10 @@ const SCHEMES: readonly string[] = ['http', 'https']
 // RFC 9110 sections 5.1 and 5.5: a token, and no control characters, which also end a folded line.
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-/** Whether Envoy sent only a part of the body. Only a gateway that sends bodies says it. */
+/** True if Envoy sent only a part of the body. Only a gateway that sends bodies sends the field. */
 export const PARTIAL_FIELD = 'x-envoy-auth-partial-body'
 
-/** The gateway is set up in a way that hides what must be judged. */
+/** The gateway is configured in a way that hides parts of the request which must be checked. */
 export class UnfitGateway extends Error {
   override readonly name = 'UnfitGateway'
 }
@@ -65,8 +65,8 @@ const rawFields = (headers: readonly { key: string; value: string; rawValue: Uin
   ])
 
 /**
- * Values of one name come joined by commas, and each byte that is no UTF-8 comes as `!`, while the service gets what was sent.
- * A value that may have been two fields, or another value, counts as two, so that a check that needs a field exactly once refuses it.
+ * Values of one name are joined by commas, and each byte that is not UTF-8 is replaced by `!`, though the service gets the original. A
+ * value that may have been two fields, or another value, counts as two, so a check that needs a field exactly once refuses it.
  */
 function joinedFields({ headers }: AttributeContext_HttpRequest, { profile }: How): Field[] {
   if (profile === 'envoy') throw new UnfitGateway('no raw header fields came: set encode_raw_headers: true')
@@ -91,7 +91,7 @@ function split(fields: readonly Field[]): { pseudo: ReadonlyMap<string, string>;
   return { pseudo, raw }
 }
 
-/** A Host field that came beside the authority stays, and two are refused. */
+/** The fields with the authority as Host. A Host field that came as well stays; the request then has two, and is refused. */
 const withHost = ({ host }: AttributeContext_HttpRequest, raw: readonly string[]): string[] =>
   host === '' ? [...raw] : ['host', host, ...raw]
 
@@ -100,7 +100,7 @@ function faultOf(
   about: {
     readonly pseudo: ReadonlyMap<string, string>
     readonly raw: readonly string[]
-    /** Bytes that are no UTF-8 came as `!`; else the raw path is compared with the other one. */
+    /** True: bytes that are not UTF-8 were replaced by `!`. False: the raw path was sent, and is compared with this one. */
     readonly replaced: boolean
   },
 ): string | null {
@@ -109,7 +109,7 @@ function faultOf(
   if (VERSIONS[protocol] === undefined) return 'The HTTP version must be 1.0, 1.1, 2 or 3'
   if (!KNOWN_METHODS.has(method)) return 'The method is unknown'
   if (!SCHEMES.includes(scheme)) return 'The scheme is neither http nor https'
-  // CONNECT has neither; the pipeline refuses it by its method.
+  // For CONNECT, scheme and path are absent; the pipeline refuses it by its method.
   if (method !== 'CONNECT' && !path.startsWith('/')) return 'The path must start with a slash'
   if (replaced && path.includes('!')) return 'The gateway may have replaced bytes of the path by !'
   if (query !== '' || fragment !== '') return 'The query and the fragment came apart from the path'
@@ -119,7 +119,7 @@ function faultOf(
   for (let at = 0; at < raw.length; at += 2) {
     const [name = '', value = ''] = [raw[at], raw[at + 1]]
     if (!NAME.test(name) || !VALUE.test(value)) return 'A header field is malformed'
-    // After an upgrade nobody would ask again.
+    // After an upgrade, the gateway would not ask again.
     if (name.toLowerCase() === 'upgrade') return 'A gateway that asks here cannot upgrade a connection'
   }
   return null
@@ -127,12 +127,12 @@ function faultOf(
 
 const DESCRIBING = new Set(['content-type', 'content-length'])
 
-/** Throws RequestError when it is read and is not whole. */
+/** The body. Throws RequestError when it is read and is not whole. */
 function* bodyOf({ body, rawBody, size }: AttributeContext_HttpRequest, raw: readonly string[]): Generator<Buffer> {
   const partial = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === PARTIAL_FIELD)
   const bytes = rawBody.length > 0 ? Buffer.from(rawBody) : Buffer.from(body)
   const isDescribed = raw.some((name, at) => at % 2 === 0 && DESCRIBING.has(name.toLowerCase()))
-  // Envoy says nothing about the body of a request that has none.
+  // Envoy sends none of these if the request has no body.
   if (partial.length === 0 && bytes.length === 0 && size <= 0n && !isDescribed) return
   const isWhole = partial.length > 0 && partial.every((value) => value === 'false')
   if (!isWhole || (size >= 0n && size !== BigInt(bytes.length)))

@@ -1,4 +1,4 @@
-/** Writes the answer to Envoy: a denial is always a denied response, since Envoy may be told to let errors pass. */
+/** Writes the answer to Envoy. A denial is always a denied response and no error, since Envoy may be configured to let errors pass. */
 import { create } from '@bufbuild/protobuf'
 import {
   type CheckResponse,
@@ -24,7 +24,7 @@ export function allowing(
   about: {
     readonly own: ReturnType<typeof ownFields>
     readonly rules: HeaderRules
-    /** Fields of the client with the value that the service gets; empty: it does not get the field. */
+    /** The client's fields that the service gets with another value; empty: the service does not get the field. */
     readonly rewritten: readonly (readonly [name: string, value: string])[]
     readonly toClient: readonly string[]
   },
@@ -33,8 +33,8 @@ export function allowing(
   const own = [...about.own, ...rewritten.filter(([, value]) => value !== '')]
   const set = new Set(own.map(([name]) => name))
   const emptied = rewritten.filter(([, value]) => value === '').map(([name]) => name)
-  // Envoy removes exact names: each spelling that is there, and each identity field that we do not set. It hides what the
-  // client says about a partial body, and would forward it.
+  // Envoy removes exact names, so we name each spelling in the request, and each identity field that we do not set. We also name
+  // Envoy's field about a partial body: Envoy does not show us the client's own, and would forward it.
   const unwanted = [
     ...unwantedFields(permit, rules),
     ...answerFields(rules.identity),
@@ -59,16 +59,16 @@ export function denying({ status, fields, body }: DenialAnswer): CheckResponse {
     status: { code: status === UNAUTHENTICATED_STATUS ? UNAUTHENTICATED : PERMISSION_DENIED },
     httpResponse: {
       case: 'deniedResponse',
-      // Envoy keeps every field of a denied response that is to be set, also of one name, and drops those that are to be appended.
+      // In a denied response Envoy sends every field that is to be set, even of one name, but drops those that are to be appended.
       value: { status: { code: status }, headers: options(fields, () => false), body },
     },
   })
 }
 
-/** Envoy appends before it sets: a cookie, or a field of `Vary`, that is set would replace those of the service, and ours that came before. */
+/** True for fields to append. If set, a cookie or `Vary` would replace those of the service, and those of ours that came before. */
 const isAppended = (name: string): boolean => name === 'set-cookie' || name === 'vary'
 
-/** Framing is Envoy's own. */
+/** The fields without framing, which Envoy sets itself. */
 function options(fields: readonly string[], appends: (name: string) => boolean): HeaderValueOption[] {
   const list: HeaderValueOption[] = []
   for (let at = 0; at + 1 < fields.length; at += 2) {

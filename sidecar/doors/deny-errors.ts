@@ -1,4 +1,4 @@
-/** Makes a refusal of what the gRPC library would answer with an error, which a gateway may be told to let pass. */
+/** Turns errors with which the gRPC library would answer into denials, since a gateway may be configured to let errors pass. */
 import { randomUUID } from 'node:crypto'
 import { ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js'
 import type { CheckResponse } from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
@@ -23,7 +23,7 @@ export function denyErrors(profile: GrpcProfile, log: { error(line: object): voi
       sendMessage(message, callback)
     }
     call.sendStatus = (given) => {
-      // It says the same again for each frame that still comes.
+      // The library calls this again for each frame that still comes.
       if (refused) return
       if (given.code === status.OK || answered) return sendStatus(given)
       refused = true

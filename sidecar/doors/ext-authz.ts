@@ -1,4 +1,4 @@
-/** The door for Envoy and what is built on it: external authorization over gRPC (ext_authz v3). */
+/** The door for Envoy and for gateways based on it: external authorization over gRPC (ext_authz v3). */
 import { randomUUID } from 'node:crypto'
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
@@ -27,9 +27,9 @@ import { openSocketFile } from './socket-file.ts'
 export type Door = {
   /** `host:port` as bound, or `unix:` and the path. */
   readonly address: string
-  /** Takes the limits of a reloaded route file. */
+  /** Applies the limits of a reloaded route file. */
   applyLimits(): void
-  /** Answers what was asked, and takes no more. */
+  /** Answers the open questions, and accepts no more. */
   close(): Promise<void>
 }
 export type DoorDeps = {
@@ -41,13 +41,13 @@ export type DoorDeps = {
   readonly log: { warn(line: object): void; error(line: object): void }
 }
 
-/** Without a deadline of the gateway, and with a longer one. */
+/** The time for an answer if the gateway sends no deadline, or a longer one. */
 export const ANSWER_MS = 5_000
-/** The answer must be there before the gateway calls it an error, which it may be told to let pass. */
+/** The share of the gateway's deadline in which we answer: after it, the gateway sees an error, which it may let pass. */
 const SHARE_OF_DEADLINE = 0.8
-/** Beyond the largest body that a check may read. */
+/** More than the largest body that a check may read. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024
-/** A question that is cut off is an error at the gateway, so each has the time that its answer may take. */
+/** A question that is cut off is an error at the gateway, so open questions get the time that an answer may take. */
 const CLOSE_MS = ANSWER_MS + 1_000
 
 type CheckCall = ServerUnaryCall<Buffer, CheckResponse>
@@ -65,7 +65,7 @@ export async function openExtAuthz(entry: Entry, deps: DoorDeps): Promise<Door> 
     path,
     requestStream: false,
     responseStream: false,
-    // Read in `answerTo`: an error here would be one of gRPC, which a gateway may be told to let pass.
+    // Parsed later, in `answerTo`: an error here would be a gRPC error, which a gateway may be configured to let pass.
     requestDeserialize: (bytes: Buffer): Buffer => bytes,
     requestSerialize: (bytes: Buffer): Buffer => bytes,
     responseSerialize: (response: CheckResponse): Buffer => Buffer.from(toBinary(CheckResponseSchema, response)),
@@ -86,7 +86,7 @@ export async function openExtAuthz(entry: Entry, deps: DoorDeps): Promise<Door> 
     },
   )
   const address = await bind(server, entry, deps.keys.tls)
-  // Each question takes the limits in force.
+  // Each question uses the limits in force, so nothing must be applied.
   return { address, applyLimits: () => undefined, close: () => close(server) }
 }
 

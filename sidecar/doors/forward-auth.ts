@@ -1,4 +1,4 @@
-/** The door for nginx, Traefik and Caddy: they ask over HTTP, and 200 alone lets the request pass. */
+/** The door for nginx, Traefik and Caddy: they ask over HTTP, and only status 200 lets the request pass. */
 import { randomUUID } from 'node:crypto'
 import { formatAddress } from '../../pdp/shared/process/listen.ts'
 import { type DenialAnswer, describeDenial } from '../enforce/denial-response.ts'
@@ -22,7 +22,7 @@ type Entry = DoorEntry & { readonly profile: HttpProfile }
 const ALLOWED = 200
 const FORBIDDEN = 403
 const SUCCESSES = 300
-/** The question has fields of the gateway beside those of the client. */
+/** The question has the gateway's fields in addition to the client's. */
 const EXTRA_HEADER_BYTES = 16 * 1024
 const CLOSE_MS = 2_000
 const REFUSAL_CHARS_MAX = 8_192
@@ -45,10 +45,10 @@ export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Doo
     onUpgrade: (_client, _res, { socket }) => socket.destroy(),
     onRejected(connection, { code, reason, answers }) {
       deps.log.warn({ event: 'door_question_rejected', door: profile, code, reason })
-      // Never a success: a gateway takes no answer for a refusal.
+      // There is never a success here, and a gateway treats a missing answer as a refusal.
       if (answers) connection.destroy()
     },
-    // Its connections carry the requests of many clients.
+    // A gateway's connections carry the requests of many clients.
     isProxy: () => true,
     namesClient: () => false,
     onDropped: () => deps.log.warn({ event: 'connections_dropped', door: profile, reason: 'connections_max' }),
@@ -85,7 +85,7 @@ async function answer(
       log.error({ event: 'door_unfit', door: profile, reason: 'the gateway sends a body, or announces one' })
       return send(res, failure('internal', randomUUID()), { close: true })
     }
-    // Caddy adds the query of the client's request.
+    // Caddy appends the query of the client's request to the path.
     const [path] = client.target.split('?')
     if (profile === 'nginx' && path === REFUSED_PATH) return send(res, unpackRefusal(client.raw, REFUSAL_FIELD))
     if (path !== AUTHORIZE_PATH) {
@@ -106,7 +106,7 @@ async function answer(
   }
 }
 
-/** A gateway that announces a body and sends none would make us read its next question as that body. */
+/** True if the question has a body. A gateway that announces a body and sends none would make us read its next question as the body. */
 const hasBody = ({ raw, version, bodiless }: ClientRequest): boolean =>
   (version === '2' && !bodiless) ||
   raw.some((name, at) => {
@@ -130,12 +130,12 @@ function allowedFields({
   return [...identityFields(own, rules).flat(), ...credentials, 'x-request-id', requestId, 'content-length', '0']
 }
 
-/** The refusal that this gateway understands, with the answer that the client must get. */
+/** The refusal in the form that this gateway understands. It contains the answer for the client. */
 function refusalFor(profile: HttpProfile, denial: DenialAnswer): DenialAnswer {
-  // Here 2xx would let the request pass. The metadata and OPTIONS are answered by the data port only.
+  // A status 2xx would let the request pass. Only the data port answers for the metadata and OPTIONS.
   const refused = denial.status < SUCCESSES ? ownRefusal(denial) : denial
   if (profile !== 'nginx') return refused
-  // auth_request takes what is neither 401 nor 403 for a failure of ours, and adds its own challenges to those of a 401.
+  // auth_request treats any status except 401 and 403 as an error, and adds its own challenges to a 401.
   return { ...refused, status: FORBIDDEN, fields: [...refused.fields, REFUSAL_FIELD, packRefusal(refused)] }
 }
 
@@ -152,11 +152,11 @@ function send(res: ClientAnswer, { status, fields, body }: DenialAnswer, { close
   res.end(body)
 }
 
-/** In one field: nginx passes on neither the body of a refusal nor most of its fields. */
+/** The refusal in one field: nginx forwards neither the body of a refusal nor most of its fields. */
 export const packRefusal = ({ status, fields, body }: DenialAnswer): string =>
   Buffer.from(JSON.stringify([status, fields, body])).toString('base64url')
 
-/** Reads the question's field; a failure of ours when it holds no refusal. */
+/** The refusal from the field; an internal error if the field holds none. */
 export function unpackRefusal(raw: readonly string[], name: string): DenialAnswer {
   const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
   const [value = ''] = values

@@ -1,4 +1,4 @@
-/** Reads the request that a gateway asks about over HTTP, from the fields of its profile and no others. */
+/** Reads the request about which a gateway asks over HTTP, from the fields of its profile alone. */
 import { METHODS } from 'node:http'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
@@ -8,10 +8,10 @@ import type { HeldRequest } from './held-request.ts'
 import { FRAMING_FIELDS } from './service-fields.ts'
 
 const KNOWN_METHODS = new Set(METHODS)
-/** Words about the connection between the gateway and the door, not the client's. */
+/** Values of Connection that concern the connection between gateway and door. */
 const HARMLESS = new Set(['close', 'keep-alive'])
 
-/** Anything wrong with the question becomes the fault of the request. */
+/** An error in the question becomes the fault of the request. */
 export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: HttpProfile): HeldRequest {
   const names = DOOR_FIELDS[profile]
   const asked = askedFields(raw, names)
@@ -19,7 +19,7 @@ export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: Http
   const [target = ''] = asked.target
   const [host = ''] = asked.host
   const scheme = asked.scheme[0]?.toLowerCase() === 'https' ? 'https' : 'http'
-  // The gateway appends to the list or replaces it.
+  // The client's address is the last one: the gateway appends it to the list or replaces the list.
   const address = parseAddress(splitList(asked.client.at(-1)).at(-1) ?? '') ?? ''
   const client: ClientRequest = {
     ...syntheticRequest({ method, target, raw: host === '' ? asked.others : ['host', host, ...asked.others] }),
@@ -59,9 +59,9 @@ function faultOf(asked: AskedFields, names: DoorFields): string | null {
   const [method = '', target = '', scheme = ''] = [asked.method[0], asked.target[0], asked.scheme[0]]
   if (!KNOWN_METHODS.has(method)) return 'The method is unknown'
   if (method !== 'CONNECT' && !target.startsWith('/')) return 'The path must start with a slash'
-  // Traefik says `ws` for a WebSocket handshake.
+  // Traefik sends `ws` as the scheme of a WebSocket handshake.
   if (!/^https?$/i.test(scheme)) return 'A gateway that asks here forwards http and https, and upgrades no connection'
-  // Gateways drop what it lists, also what they got from us (CVE-2022-31813 and its like).
+  // Gateways drop the fields that Connection lists, even fields that they got from us (CVE-2022-31813 and similar).
   if (asked.connection.flatMap(splitList).some((name) => !HARMLESS.has(name)))
     return 'The Connection field of the question lists a field'
   return null

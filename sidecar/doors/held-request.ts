@@ -1,4 +1,4 @@
-/** Decides a request that a gateway holds, as one that came to the data port, and says what the gateway must do. */
+/** Decides a request that a gateway holds, as if it had come to the data port, and says what the gateway must do. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { type Closing, type Decided, decideExchange, type ExchangeRules } from '../enforce/decide-exchange.ts'
 import { type DenialAnswer, type DenialMembers, describeDenial } from '../enforce/denial-response.ts'
@@ -11,40 +11,40 @@ import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
 import { isUntyped, readBody } from '../routes/json-body.ts'
 
-/** The deps in force when a gateway asks. */
+/** The rules and parts in force when a gateway asks. */
 export type DoorRules = ExchangeRules & {
   readonly forwarding: { readonly rules: HeaderRules; readonly headers: HeaderNames; readonly publicPort: number }
 }
-/** Returns what is in force now; it stays usable until `closing` closes. */
+/** Returns the rules in force now; they stay usable until `closing` closes. */
 export type EnterDoor = (closing: Closing) => DoorRules
-/** The request that a gateway holds, as far as the gateway may be believed. */
+/** The request that a gateway holds, as the gateway describes it. */
 export type HeldRequest = { readonly client: ClientRequest; readonly origin: Origin }
 export type DoorQuestion = HeldRequest & {
   readonly door: DoorProfile
-  /** False: the gateway sends no bodies, so that what must be in them, or must not, cannot be known. */
+  /** False: the gateway sends no bodies, so a check of the body, or of its absence, is impossible. */
   readonly holdsBody: boolean
-  /** After so long the gateway must have an answer. */
+  /** The time in milliseconds by which the gateway must have an answer. */
   readonly withinMs: number
-  /** Why a request that these rules permit may not pass this gateway; null: it may. */
+  /** The reason for which a permitted request may not pass this gateway; null: it may. */
   readonly objection: (permit: Permit, rules: DoorRules) => string | null
 }
 export type DoorOutcome =
   | {
       readonly kind: 'allow'
       readonly permit: Permit
-      /** The rules that permitted it: they say what the service may get, too. */
+      /** The rules that permitted the request; they also decide which fields the service may get. */
       readonly rules: DoorRules
       readonly origin: Origin
       readonly requestId: string
       /** Fields to add to the service's response, names and values alternating. */
       readonly toClient: readonly string[]
-      /** Fields of the client that the service gets with another value; empty: not at all. */
+      /** The client's fields that the service gets with another value; empty: not at all. */
       readonly rewritten: readonly (readonly [name: string, value: string])[]
     }
-  /** For the client, in place of the service's response. */
+  /** The answer for the client, in place of the service's response. */
   | { readonly kind: 'answer'; readonly answer: DenialAnswer }
 
-/** Never rejects, and allows only by a Permit. */
+/** Never rejects. Allows only with a Permit. */
 export async function evaluateHeld(asked: DoorQuestion, enter: EnterDoor): Promise<DoorOutcome> {
   const { client, door, holdsBody, origin, withinMs, objection } = asked
   const closing = openQuestion()
@@ -58,7 +58,7 @@ export async function evaluateHeld(asked: DoorQuestion, enter: EnterDoor): Promi
         closing,
         originBy: () => origin,
         async readBody(seen, request, limited) {
-          // Such a request seldom has a body, and nobody can tell here.
+          // A request without media type seldom has a body, and it cannot be seen here.
           if (!holdsBody && limited.need === 'absence' && isUntyped(request)) return NO_BODY
           if (!holdsBody) throw new RequestError('media_type_unsupported', UNSEEN, `${UNSEEN}; ${SEEN}`)
           return readBody(seen, request, limited)
@@ -78,7 +78,7 @@ export async function evaluateHeld(asked: DoorQuestion, enter: EnterDoor): Promi
   }
 }
 
-/** A question ends with its answer: what the service says is the gateway's own affair. */
+/** For a door, the exchange ends with the answer to its question: the service's response goes through the gateway alone. */
 function openQuestion(): Closing & { readonly end: () => void } {
   const listeners: (() => void)[] = []
   const add = (_event: 'close', listener: () => void): number => listeners.push(listener)
@@ -117,7 +117,7 @@ const NO_BODY = Buffer.alloc(0)
 const UNSEEN = 'This route takes no typed body here, because the gateway does not send the body'
 const SEEN = 'to let it pass unread, set body: keep'
 
-/** The gateway forwards what it holds: with the cookies of the sidecar, and without the token of a session. */
+/** Fields that the gateway must change: it would forward the sidecar's cookies, and lacks the token of a session. */
 function rewrittenFields({ request, route }: Permit, { client }: DoorQuestion): readonly (readonly [string, string])[] {
   const valuesOf = (raw: readonly string[], name: string): readonly string[] =>
     raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
@@ -128,11 +128,11 @@ function rewrittenFields({ request, route }: Permit, { client }: DoorQuestion): 
   })
 }
 
-/** Our own failure is 503 for gateways: they must neither let it pass nor take it for the service's. */
+/** An error of our own is 503 for gateways, so that they neither let the request pass nor blame the service. */
 export function failure(code: ProblemCode, requestId: string, members: DenialMembers = {}): DenialAnswer {
   const answer = describeDenial(code, members, { requestId, metadataUrl: null })
   if (answer.status === UNAVAILABLE) return answer
-  // The problem document names the status, too.
+  // The problem document contains the status, too.
   const body = JSON.stringify({ ...JSON.parse(answer.body), status: UNAVAILABLE })
   const fields = answer.fields.map((value, at) =>
     answer.fields[at - 1] === 'content-length' && at % 2 === 1 ? String(Buffer.byteLength(body)) : value,

@@ -6,7 +6,7 @@ import { createKnowsCaller } from './caller.ts'
 import { type Door, type DoorDeps, openExtAuthz } from './ext-authz.ts'
 import { openForwardAuth } from './forward-auth.ts'
 
-/** `keys`: one for each entry, in its order. Throws StartError when a door may not or cannot open. */
+/** `keys`: one for each entry, in its order. Throws StartError when a door must not or cannot open. */
 export async function openDoors(
   entries: readonly DoorEntry[],
   keys: readonly DoorKeys[],

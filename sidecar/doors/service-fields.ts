@@ -19,7 +19,7 @@ export const FRAMING_FIELDS: ReadonlySet<string> = new Set([
   'via',
 ])
 
-/** Names in lower case, as they are spelled in the request, of what a sidecar in front of the service would remove. */
+/** Names of the fields that a sidecar in front of the service would remove, in lower case, in each spelling of the request. */
 export function unwantedFields({ request, route }: Permit, { passes }: HeaderRules): readonly string[] {
   const { raw, names, connectionListed } = request
   const unwanted = new Set<string>()
@@ -32,7 +32,7 @@ export function unwantedFields({ request, route }: Permit, { passes }: HeaderRul
   return [...unwanted]
 }
 
-/** Names and values of what the service gets from us. */
+/** The fields that the service gets from us, as pairs of name and value. */
 export function ownFields(
   { request, identity }: Permit,
   about: {
@@ -63,7 +63,7 @@ export function ownFields(
   return pairs
 }
 
-/** Each identity field, with an empty value for what is not known, so that none of the client's own survives. */
+/** Every identity field. Unknown ones have an empty value, so that the client's own cannot pass. */
 export function identityFields(
   own: ReturnType<typeof ownFields>,
   { identity }: HeaderRules,
@@ -73,8 +73,8 @@ export function identityFields(
 }
 
 /**
- * The field that the gateway would forward although a sidecar would remove it; null: none. `removes`: whether the gateway's
- * configuration takes a field away, or writes it, after the question.
+ * The field that the gateway would forward although a sidecar would remove it; null: none. `removes`: true if the gateway's
+ * configuration removes a field, or overwrites it, after the question.
  */
 export function unremovable(permit: Permit, rules: HeaderRules, removes: (name: string) => boolean): string | null {
   return unwantedFields(permit, rules).find((name) => !removes(name)) ?? null

@@ -1,42 +1,42 @@
 /**
- * Page frameworks, a row for each: at which other paths they serve the data of a page, run its functions or fetch a path, and which
- * header fields and keys of the query steer them. Names of paths are folded, and stand below the folder that it is mounted at.
+ * A table of page frameworks: the other paths at which they serve the data of a page, run its functions or fetch a path, and the header
+ * fields and keys of the query that control them. Names in paths are folded, and are relative to the folder of the framework.
  */
 
 type Names = readonly [string, ...string[]]
-/** A path for the data of pages: `start`, `skipped` names, the page, `end`. `home`: the page of the folder. */
+/** Paths for the data of pages: `start`, then `skipped` names, then the page, then `end`. `home`: the name of the folder's own page. */
 type DataPath = {
   readonly start: Names
   readonly skipped: number
   readonly end: RegExp
   readonly home: string
 }
-/** An endpoint that fetches the path that the query names, for images. */
+/** An endpoint for images that fetches the path which the key of the query names. */
 type Fetcher = { readonly path: Names; readonly key: string }
 type PageFramework = {
   readonly name: string
-  /** Whole names of files that are the data of the page of their folder. */
+  /** Names of files that are the data of their folder's page. */
   readonly dataFiles?: readonly RegExp[]
-  /** Two last names of a path that are the data of the page of their folder. */
+  /** Pairs of last names of a path that are the data of their folder's page. */
   readonly dataNames?: readonly (readonly [string, string])[]
   readonly dataPaths?: readonly DataPath[]
-  /** The end of a name that is the data of the page with the rest of the name. */
+  /** Ends of names. Without the end, the name is the page whose data it is. */
   readonly dataEnds?: readonly RegExp[]
-  /** Paths that run functions of any page, with anything behind them. */
+  /** Paths that run functions of any page; more names may follow. */
   readonly functions?: readonly Names[]
-  /** The beginning of a name with the same meaning. */
+  /** Beginnings of names with the same effect. */
   readonly functionStarts?: readonly string[]
   /** Keys of the query that make a POST to any path run a function. */
   readonly functionKeys?: readonly string[]
   readonly fetchers?: readonly Fetcher[]
-  /** Header fields that only the framework or its platform may set, or that name a function or the data of any page. */
+  /** Header fields that only the framework or its platform should set, or that name a function or the data of any page. */
   readonly fields?: readonly string[]
 }
 
 const FRAMEWORKS: readonly PageFramework[] = [
   {
     name: 'Next.js',
-    // In files that it exports.
+    // Next.js exports such files.
     dataFiles: [/__next\..*\.txt/],
     // `/_next/data/<build>/admin.json`.
     dataPaths: [{ start: ['_next', 'data'], skipped: 1, end: /\.json$/, home: 'index' }],
@@ -57,7 +57,7 @@ const FRAMEWORKS: readonly PageFramework[] = [
   {
     name: 'React Router',
     dataFiles: [/_root\.(?:data|rsc)/, /_?\.(?:data|rsc|manifest)/],
-    // Version 7 ends the data of `/admin` so.
+    // Version 7 uses this end for the data of `/admin`.
     dataEnds: [/_root\.rsc$/],
     // `rsc-action-id`: in its RSC mode. The others: pre-rendered data, mode.
     fields: ['rsc-action-id', 'x-react-router-*'],
@@ -65,20 +65,20 @@ const FRAMEWORKS: readonly PageFramework[] = [
   {
     name: 'SvelteKit',
     dataFiles: [/__data\.json/],
-    // The data of `/report.html` ends so.
+    // The data of `/report.html` has this end.
     dataEnds: [/(?<=\.html)__data\.json$/],
     functions: [['_app', 'remote']],
     functionKeys: ['/remote'],
   },
   {
     name: 'Nuxt',
-    // Any character may stand for the dot, also the question mark that begins the query, and a slash.
+    // Nuxt accepts any character in place of the dot, even `?` or a slash.
     dataFiles: [/_payload(?:.js(?:on)?)?/],
     dataNames: [
       ['_payload', 'json'],
       ['_payload', 'js'],
     ],
-    // Nuxt Content: queries of the texts of all pages.
+    // Nuxt Content: queries over the texts of all pages.
     functions: [['__nuxt_island'], ['__nuxt_content']],
     fields: ['x-nuxt-*', 'x-nitro-*'],
   },
@@ -88,14 +88,14 @@ const FRAMEWORKS: readonly PageFramework[] = [
     functionStarts: ['_server-islands'],
     functionKeys: ['_action'],
     fetchers: [{ path: ['_image'], key: 'href' }],
-    // Locals and path of a middleware.
+    // Locals and path that a middleware has set.
     fields: ['x-astro-*'],
   },
   { name: 'Qwik', dataFiles: [/q-data\.json/], fields: ['x-qrl'] },
   { name: 'Vike', dataFiles: [/index\.pagecontext\.json/] },
   {
     name: 'Waku',
-    // `/RSC/R/admin.txt`, and the same with `_` at either end.
+    // `/RSC/R/admin.txt`, also with `_` at either end.
     dataPaths: [
       { start: ['rsc', 'r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
       { start: ['rsc', '_r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
@@ -110,7 +110,7 @@ const FRAMEWORKS: readonly PageFramework[] = [
   { name: 'SolidStart', functionStarts: ['_server'], fields: ['x-single-flight'] },
 ]
 
-/** One member of all rows. */
+/** All entries of one member, over all frameworks. */
 const all = <T>(member: (framework: PageFramework) => readonly T[] | undefined): readonly T[] =>
   FRAMEWORKS.flatMap((framework) => member(framework) ?? [])
 

@@ -1,4 +1,4 @@
-/** The command line of gateways: `gateway-config` and `probe-gateway`. What they need is loaded when they run. */
+/** The commands about gateways: `gateway-config` and `probe-gateway`. Their parts are loaded when they run. */
 import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
@@ -81,7 +81,7 @@ async function print(
   }
 }
 
-/** Several files become documents of one stream, each under its name. */
+/** The text of all files. Several files become documents of one stream, each below its name. */
 const joined = (files: readonly ConfigFile[]): string =>
   files.length === 1 ? (files[0]?.text ?? '') : files.map(({ name, text }) => `# ${name}\n${text}`).join('---\n')
 

@@ -1,4 +1,4 @@
-/** `gateway-config`: a configuration that asks the doors of a route file about every request and forwards what was judged. */
+/** `gateway-config`: prints a gateway's configuration, which asks the doors of a route file about every request. */
 import { isLoopback, type ListenAddress } from '../../pdp/shared/process/listen.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
@@ -16,7 +16,7 @@ import { PlanError } from './plan-error.ts'
 
 type Gateway = {
   readonly profile: DoorProfile
-  /** The objects name the chart's Service, whatever address the door has in its Pod. */
+  /** True: the objects name the chart's Service, whatever address the door has in its Pod. */
   readonly inCluster: boolean
   print(plan: GatewayPlan): readonly ConfigFile[]
 }
@@ -33,10 +33,10 @@ export type GatewayName = keyof typeof GATEWAYS
 
 export const isGatewayName = (text: string): text is GatewayName => Object.hasOwn(GATEWAYS, text)
 
-/** Places that only the gateway knows. Paths are those that it sees. */
+/** Addresses and paths that the operator gives for the gateway. Paths are those that the gateway sees. */
 export type GatewayPlaces = {
   readonly listen: HostAndPort
-  /** Null: where the door of the route file listens. */
+  /** Null: the address of the door in the route file. */
   readonly door: HostAndPort | null
   readonly ca: string
   readonly cert: string
@@ -82,7 +82,7 @@ const authorizer = ({ ca, cert, key, door }: GatewayPlaces): DoorAccess => ({
   secretFile: null,
 })
 
-/** A door that listens on all addresses is reached on this machine, unless told otherwise. */
+/** The address at which the gateway reaches a door. One that listens on all addresses is reached on this machine by default. */
 const reached = ({ host, port }: ListenAddress): HostAndPort => ({
   host: host === '' || host === '::' || host === '0.0.0.0' || isLoopback(host) ? '127.0.0.1' : host,
   port,

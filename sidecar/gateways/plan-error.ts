@@ -1,4 +1,4 @@
-/** A configuration cannot be printed for this route file and this gateway. */
+/** No configuration can be printed for this route file and this gateway. */
 export class PlanError extends Error {
   override readonly name = 'PlanError'
 }

@@ -1,15 +1,15 @@
-/** The plan of a gateway's configuration, from a route file and the gateway's own places. */
+/** The plan of a gateway's configuration, made from a route file and the addresses of the gateway. */
 import type { HeaderNames } from '../http/fields.ts'
 
 export type HostAndPort = { readonly host: string; readonly port: number }
-/** How the gateway reaches the door, and how it proves who it is. Paths are those that the gateway sees. */
+/** How the gateway reaches the door, and how it authenticates itself. Paths are those that the gateway sees. */
 export type DoorAccess =
   | { readonly kind: 'unix'; readonly path: string }
   | {
       readonly kind: 'tls'
       readonly at: HostAndPort
       readonly ca: string
-      /** Null: the gateway proves itself by the secret. */
+      /** The client certificate; null: the gateway authenticates itself by the secret. */
       readonly client: { readonly cert: string; readonly key: string } | null
       readonly secretFile: string | null
     }
@@ -17,28 +17,28 @@ export type DoorAccess =
 
 export type GatewayPlan = {
   readonly door: DoorAccess
-  /** Where the gateway listens for clients. */
+  /** The address at which the gateway listens for clients. */
   readonly listen: HostAndPort
   readonly service: HostAndPort & { readonly tls: boolean; readonly http2: boolean }
   /** Served hosts, in lower case. */
   readonly hosts: readonly string[]
-  /** Most bytes of a body that the door takes; null: it takes none. */
+  /** How many bytes of a body the door accepts at most; null: it accepts none. */
   readonly bodyBytesMax: number | null
-  /** Some route keeps `%2F`. */
+  /** True if some route keeps `%2F`. */
   readonly encodedSlash: boolean
-  /** Some route forwards the token. */
+  /** True if some route forwards the token. */
   readonly forwardToken: boolean
   readonly headers: HeaderNames
 }
-/** One file of a configuration; `name` says what it is. */
+/** One file of a configuration; `name` tells people what it is. */
 export type ConfigFile = { readonly name: string; readonly text: string }
 
-/** Fields with which a door answers besides the identity, on routes that forward the token. */
+/** Fields besides the identity that a door sends on routes that forward the token. */
 export const CREDENTIALS = ['authorization', 'dpop'] as const
-/** Longest time for a decision, the door's own deadline included. */
+/** The longest time for a decision, which includes the door's own deadline. */
 export const DOOR_TIMEOUT_SECONDS = 2
 
-/** `x-auth-subject` as `X-Auth-Subject`. */
+/** The usual spelling of a field name: `X-Auth-Subject` for `x-auth-subject`. */
 export const written = (name: string): string =>
   name === 'dpop'
     ? 'DPoP'

@@ -28,11 +28,11 @@ import { askInjector } from './webhook/ask.ts'
 import type { RouteFileReport } from './webhook/checks.ts'
 
 type Io = NodeJS.Process
-/** As `check` reports on a route file: at once, or in a thread. */
+/** The reports that `check` makes about a route file: at once, or in a thread. */
 export type RouteFiles = {
   readonly check: CheckRoutes
   readonly checkAside: (text: string, platform: string | null) => Promise<RouteFileReport>
-  /** The mistakes of what the platform says for every route file. */
+  /** The errors in the text that a platform sets for every route file. */
   readonly platformIssues: (text: string) => readonly string[]
 }
 type ServeOptions = {
@@ -101,7 +101,7 @@ async function serve(options: ServeOptions, io: Io, routeFiles: RouteFiles): Pro
   const config = loadInjectorConfig(options.config)
   const { platform } = config
   const issues = platform === null ? [] : routeFiles.platformIssues(platform)
-  // No sidecar would start with it.
+  // No sidecar would start with this platform text.
   if (issues.length > 0) throw new ConfigError(issues.map((issue) => `${options.config}: platform: ${issue}`))
   const output = openLogOutput('portcullis-injector')
   const log = createLog({ service: 'portcullis-injector', level: 'info', destination: output })

@@ -11,14 +11,14 @@ import { templatePath } from './pod/templates.ts'
 const DEPTH_MAX = 20
 
 export type FileReport = {
-  /** All documents, injected where asked. */
+  /** All documents, with sidecars in those that ask for one. */
   readonly yaml: string
-  /** `Kind/name: what was done`. */
+  /** One line for each object: `Kind/name: what was done`. */
   readonly lines: readonly string[]
   readonly deniedCount: number
 }
 
-/** Throws ConfigError when the text is not YAML of objects, ShapeError when one is not as Kubernetes has it. */
+/** Throws ConfigError for a text that is not YAML of objects, ShapeError for an object that Kubernetes would not accept. */
 export function injectFile(text: string, options: { config: InjectorConfig; mode: Mode }): FileReport {
   const lines: string[] = []
   let deniedCount = 0
@@ -44,7 +44,7 @@ function nameOf({ kind, metadata }: JsonObject): string {
   return `${kind}/${name ?? generateName ?? ''}`
 }
 
-/** Whether something in it looks like a Pod. */
+/** True if some part of the value looks like a Pod. */
 const hasContainers = (value: Json | undefined, depth = 0): boolean =>
   depth <= DEPTH_MAX &&
   (Array.isArray(value)
@@ -64,7 +64,7 @@ function parseObjects(text: string): readonly JsonObject[] {
     const value: unknown = document.toJS()
     if (value === null) return []
     if (!isObject(value)) throw new ConfigError(['each document must be an object'])
-    // The form in which kubectl prints several objects.
+    // kubectl prints several objects as one List.
     return value.kind === 'List' ? listAt(value.items, 'items').filter(isObject) : [value]
   })
 }

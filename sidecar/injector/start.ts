@@ -1,4 +1,4 @@
-/** Starts an injector process: the webhook, its certificate's watch, and the admin port. */
+/** Starts an injector process: the webhook, the reload of its certificate, and the admin port. */
 import { join } from 'node:path'
 import { Counter, Gauge } from 'prom-client'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
@@ -14,12 +14,12 @@ import { startWebhook } from './webhook/webhook.ts'
 
 export type InjectorOptions = {
   readonly config: InjectorConfig
-  /** Folder with tls.crt and tls.key. */
+  /** The folder with tls.crt and tls.key. */
   readonly certificateFolder: string
   readonly certificateCheckMs: number
   readonly listen: ListenAddress
   readonly adminListen: ListenAddress
-  /** As `check` reports on a route file. */
+  /** The report that `check` makes about a route file. */
   readonly checkRoutes: (text: string) => Promise<RouteFileReport>
 }
 
@@ -45,7 +45,7 @@ export async function startInjector(
     help: 'When the certificate in use ends, seconds since the epoch',
     registers,
   })
-  // As Kubernetes names the files of a Secret of type kubernetes.io/tls.
+  // Kubernetes gives these names to the files of a Secret of type kubernetes.io/tls.
   const [certFile, keyFile] = [join(certificateFolder, 'tls.crt'), join(certificateFolder, 'tls.key')]
   const files: KeyPairFiles = { certFile, keyFile, clientCaFile: null }
   const pair = await readKeyPair(files).catch((err: unknown) => {
@@ -80,7 +80,7 @@ export async function startInjector(
   return { address: webhook.address, adminAddress: operations.address }
 }
 
-/** Counts and logs what the webhook says. */
+/** Counts and logs the webhook's answers. */
 function noted(
   reviews: Counter<'mode' | 'verdict' | 'reason'>,
   log: Log,

@@ -147,7 +147,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   flushHeaders(): void {
-    // `writeHead` sends the head by itself, in a microtask.
+    // Nothing to do: `writeHead` sends the head in a microtask.
   }
 
   write(chunk: Buffer): boolean {

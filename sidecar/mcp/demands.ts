@@ -1,4 +1,4 @@
-/** Decides what must hold for one request to an MCP server, and what its answer may show. */
+/** Decides which checks one request to an MCP server needs, and what its answer may show. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AnswerFilter } from '../http/edited-answer.ts'
 import { CHECKS_MAX, type PdpAnswer } from '../pdp-client/question.ts'
@@ -15,44 +15,44 @@ import type { SessionOwner, SessionSeal } from './sessions.ts'
 
 /** A permitted request to an MCP server. */
 export type McpPassage = {
-  /** As the service gets it. */
+  /** The request as the service gets it. */
   readonly request: InboundRequest
-  /** The id of the message, as it is written; null: nobody waits for an answer with an id. */
+  /** The id of the message, as JSON text; null: no answer with an id is expected. */
   readonly id: string | null
-  /** A session id of the service, as the client gets it. */
+  /** Makes the client's session id out of the service's. */
   readonly seal: (session: string) => string
   /** Null: the answer passes as it is. */
   readonly filter: AnswerFilter | null
 }
-/** The demands of one request. */
+/** The checks of one request, and how it is answered. */
 export type McpJudged = {
   readonly id: string | null
   readonly check: Check
   readonly stepUp: StepUp | null
-  /** Further checks: of each item of a list, or of whether a tool may be seen. */
+  /** Further checks: one for each item of a list, or whether the client may see a tool. */
   readonly parts: readonly Check[]
-  /** How a denial is answered, by what the parts say. */
+  /** The form of a denial, by the results of `parts`. */
   readonly reply: (answer: PdpAnswer, parts: readonly Evaluate[]) => RpcReply
-  /** The reply to a denial where this check does not hold, either, which is asked only then; null: always `reply`. */
+  /** A check to ask after a denial, and the reply if it fails, too: the client may not even see the thing. Null: always `reply`. */
   readonly unseen: (answer: PdpAnswer, parts: readonly Evaluate[]) => { check: Check; reply: RpcReply } | null
   readonly passage: (answer: PdpAnswer, parts: readonly Evaluate[], holding: AskHolding) => McpPassage
 }
-/** Tells of each check whether it holds for the sender. Rejects with PdpUnavailable. */
+/** True for each check that holds for the sender. Rejects with PdpUnavailable. */
 export type AskHolding = (checks: readonly Check[]) => Promise<readonly boolean[]>
 
 export type McpRequest = {
   readonly request: InboundRequest
   readonly rules: McpRules
-  /** The check of the route, which comes before everything. */
+  /** The check of the route, which must hold for every request. */
   readonly base: Check
   readonly owner: SessionOwner
-  /** Null: sessions pass as they are. */
+  /** Null: session ids pass unchanged. */
   readonly sessions: SessionSeal | null
-  /** Null: the method has no message. */
+  /** Null: the HTTP method has no message. */
   readonly body: Buffer | null
 }
 
-/** Throws RpcError for what is not of the protocol. */
+/** Throws RpcError for a message that the protocol does not allow. */
 export function demandsOfMcp({ request, rules, base, owner, sessions, body }: McpRequest): McpJudged {
   const named = namedRevision(request)
   const session = openSession(request, { owner, sessions })
@@ -86,7 +86,7 @@ export function demandsOfMcp({ request, rules, base, owner, sessions, body }: Mc
 
 const plainReply = (id: string | null): RpcReply => ({ id, code: null, status: null })
 
-/** A client learns no difference between a thing that it may not see and one that is not there. */
+/** The same reply for a thing that the client may not see and for one that does not exist. */
 const hiddenReply = ({ id, does, name }: McpMessage): RpcReply => ({
   id,
   code: RPC.params,
@@ -94,7 +94,7 @@ const hiddenReply = ({ id, does, name }: McpMessage): RpcReply => ({
   message: `Unknown ${does.rule === 'tool' || does.rule === 'prompt' ? does.rule : 'resource'}: ${name ?? ''}`,
 })
 
-/** Null: the request is of no session. Throws RpcError for the session of somebody else. */
+/** The service's session id; null: the request names none. Throws RpcError for the session of another subject. */
 function openSession(
   request: InboundRequest,
   { owner, sessions }: Pick<McpRequest, 'owner' | 'sessions'>,
@@ -107,7 +107,7 @@ function openSession(
   throw new RpcError('request_invalid', message, { id: null, code: RPC.request, status: 404, message })
 }
 
-/** Null: the file does not name it. Throws RpcError. */
+/** The rule of the thing that the message names; null: the file has none. Throws RpcError. */
 function ruleOf(message: McpMessage, rules: McpRules): McpRule | null {
   const name = message.name ?? ''
   switch (message.does.rule) {
@@ -135,7 +135,7 @@ function referenceRule({ text }: McpMessage, rules: McpRules): McpRule | null {
   const name = stringOf(text, ['params', 'ref', type === 'ref/prompt' ? 'name' : 'uri']) ?? ''
   const rule =
     type === 'ref/prompt' ? own(rules.prompts, name) : rules.resources.find(({ template }) => template === name)
-  // Values of an argument or a parameter that its check reads are, to each reader, those of others too.
+  // If the check reads an argument or a parameter, completions would show values of other subjects, too.
   return rule != null && isDeepStrictEqual(rule.check, rule.listed) ? rule : null
 }
 
@@ -166,7 +166,7 @@ function judgeList({ message, rules, base, passed }: ListRequest): Pick<McpJudge
     return askedLater((uri) => ({ kind: 'all', of: [base, resourceRule(rules, uri)?.check ?? NOBODY] }))
   const known = list.of === 'templates' ? rules.resources.map(templateOf) : Object.entries(rules[list.of])
   const parts = known.map(([, { listed, some }]) => some ?? listed)
-  // More than one question takes.
+  // There are more checks than one question may have.
   if (parts.reduce((sum, part) => sum + leavesOf(part), leavesOf(base)) > CHECKS_MAX) {
     const checks = new Map(known.map(([name], at) => [name, parts[at] ?? NOBODY]))
     return askedLater((name) => checks.get(name) ?? NOBODY)

@@ -1,4 +1,4 @@
-/** The header fields of MCP: those that repeat the body must agree with it, and those of a session belong to one subject. */
+/** The header fields of MCP: fields that repeat the body must agree with it, and a session belongs to one subject. */
 
 import { foldName } from '../http/folding.ts'
 import type { InboundRequest } from '../request/inbound.ts'
@@ -19,7 +19,7 @@ export const namedRevision = (request: InboundRequest): string | null => single(
 /** The session that the request names; null: none. Throws RpcError. */
 export const namedSession = (request: InboundRequest): string | null => single(request, SESSION)
 
-/** The value of a field that may be there once. Throws RpcError. */
+/** The value of a field that may occur only once; null: absent. Throws RpcError. */
 function single({ raw, names, connectionListed }: InboundRequest, name: string): string | null {
   const found = names.flatMap((folded, at) => (folded === name ? [at] : []))
   const [at] = found
@@ -32,7 +32,7 @@ function single({ raw, names, connectionListed }: InboundRequest, name: string):
 const mismatch = (id: string | null, message: string): RpcError =>
   new RpcError('request_invalid', message, { id, code: RPC.headers, status: 400, message })
 
-/** Throws RpcError where a field says something else than the body. Absent ones are the server's affair. */
+/** Throws RpcError where a field differs from the body. The server decides about absent fields. */
 export function refuseDisagreement(request: InboundRequest, { id, isStateless, method, name, text }: McpMessage): void {
   if (!isStateless) return
   const refuse = (field: string): never => {
@@ -56,7 +56,7 @@ export function refuseDisagreement(request: InboundRequest, { id, isStateless, m
 const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Null: it has the mark of an encoding, or characters that need one, and cannot be decoded. */
+/** The decoded value; null: it is marked as encoded, or has characters that need it, but cannot be decoded. */
 function decoded(value: string): string | null {
   if (!/^=\?/.test(value)) return /^[\x20-\x7e]*$/.test(value) ? value : null
   const encoded = ENCODED.exec(value)?.[1]
@@ -71,8 +71,8 @@ function decoded(value: string): string | null {
 }
 
 /**
- * Texts, numbers, true and false anywhere in the arguments, since only the server knows which of them a field repeats. `named`: those
- * of arguments whose names are the fields' own, by folded name.
+ * Texts, numbers and booleans anywhere in the arguments, since only the server knows which of them a field repeats. `named`: those of
+ * arguments with the same folded name as a field.
  */
 function argumentTexts(text: string): {
   readonly all: ReadonlySet<string>
@@ -94,9 +94,9 @@ function argumentTexts(text: string): {
 }
 
 /**
- * The request as the service gets it. In revisions that do not know them the fields that repeat the body are removed. An older stream is
- * never taken up again, since nobody could tell for which call its events are. Lists are edited, and a stream that is cut has an event
- * of ours, so that answers come in plain text.
+ * The request as the service gets it. Fields that repeat the body are removed in revisions without them. An older stream is never
+ * resumed, since it would be unknown to which call its events belong. Answers come uncompressed: lists are edited, and a stream that is
+ * cut gets an event of ours.
  */
 export function serviceRequest(
   request: InboundRequest,

@@ -1,4 +1,4 @@
-/** Takes out of the lists of an MCP server what a subject may not see. Every other byte of a message stays. */
+/** Removes from the lists of an MCP server the items that a subject may not see. Every other byte of a message stays. */
 
 import { type AnswerFilter, FilterError } from '../http/edited-answer.ts'
 import { RequestError } from '../request/errors.ts'
@@ -9,7 +9,7 @@ import type { McpMethod } from './methods.ts'
 type Listing = {
   readonly list: NonNullable<McpMethod['list']>
   readonly isStateless: boolean
-  /** Which of the items with these names may be seen, in their order. */
+  /** True for each of the names whose item may be seen. */
   readonly keep: (names: readonly string[]) => readonly boolean[] | Promise<readonly boolean[]>
 }
 
@@ -28,7 +28,7 @@ function edit(text: string, { list, isStateless, keep }: Listing): string | Prom
   if (result === null) return text
   const rewrite = (kept: readonly boolean[]): string => {
     const left = withoutItems(text, items, kept)
-    // No cache may show the list to others (MCP 2026-07-28).
+    // No cache may show the list to another subject (MCP 2026-07-28).
     return isStateless ? setMember(setMember(left, result, 'ttlMs', '0'), result, 'cacheScope', '"private"') : left
   }
   const kept = keep(items.map(({ name }) => name))
@@ -37,7 +37,7 @@ function edit(text: string, { list, isStateless, keep }: Listing): string | Prom
 
 type Item = { readonly start: number; readonly end: number; readonly name: string }
 
-/** `result`: where it begins; null: the message is no result, and has no list. */
+/** `result`: the index of the result; null: the message is no result, and has no list. */
 function readItems(
   text: string,
   { member, key }: Listing['list'],

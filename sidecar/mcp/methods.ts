@@ -1,19 +1,19 @@
-/** The methods of MCP that pass, for each revision of the protocol, and what of a message decides. A method that is not here is refused. */
+/** The methods of MCP that pass, by revision of the protocol, and the member of a message that decides. Other methods are refused. */
 
 /** Revisions with a handshake, and perhaps sessions. */
 export const HANDSHAKE_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
-/** Each message describes itself. */
+/** Revisions without handshake: each message describes itself. */
 export const STATELESS_REVISIONS = ['2026-07-28']
-/** As the protocol has it for a message that names none. */
+/** The revision of a message that names none, as the protocol says. */
 export const UNNAMED_REVISION = '2025-03-26'
 
 export type McpMethod = {
   /**
-   * `open`: whoever may use the server. `tool`, `prompt`, `resource`: as the rule of the name says. `completion`: as the rule of
-   * its reference says. `resources`: as the rules of all that it names say. Lists are asked item by item.
+   * `open`: everybody who may use the server. `tool`, `prompt`, `resource`: the rule of the name decides. `completion`: the rule of its
+   * reference decides. `resources`: the rules of all names in it decide. `list`: the rule of each item decides.
    */
   readonly rule: 'open' | 'tool' | 'prompt' | 'resource' | 'completion' | 'resources' | 'list'
-  /** The member of `params` that names what is asked for, which Mcp-Name repeats. */
+  /** The member of `params` that names the thing, which Mcp-Name repeats. */
   readonly name?: 'name' | 'uri'
   /** The member of the result that has the items, and the member of an item that names it. */
   readonly list?: {
@@ -55,7 +55,7 @@ const STATELESS: { readonly [method: string]: McpMethod } = {
   'subscriptions/listen': { rule: 'resources' },
 }
 
-/** Null: this revision has no such method, or it is one whose results belong to nobody whom the sidecar knows (tasks). */
+/** Null: this revision has no such method, or it is one of tasks, whose results the sidecar cannot assign to a subject. */
 export function methodOf(revision: string, method: string): McpMethod | null {
   const table = STATELESS_REVISIONS.includes(revision) ? STATELESS : HANDSHAKE
   return Object.hasOwn(table, method) ? (table[method] ?? null) : null

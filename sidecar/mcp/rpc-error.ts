@@ -1,8 +1,8 @@
-/** Why a message of MCP is not answered by its server, in the form of the protocol (JSON-RPC 2.0 section 5.1). */
+/** Errors by which the sidecar answers a message of MCP in place of its server (JSON-RPC 2.0 section 5.1). */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { RequestError } from '../request/errors.ts'
 
-/** The codes of JSON-RPC, and of MCP. `denied`: outside of all ranges that either of them reserves. */
+/** The codes of JSON-RPC and of MCP. `denied`: ours, outside of all ranges that either of them reserves. */
 export const RPC = {
   parse: -32_700,
   request: -32_600,
@@ -14,21 +14,21 @@ export const RPC = {
   denied: 403,
 } as const
 
-/** How a denial is answered to a client of MCP. */
+/** The form of a denial for an MCP client. */
 export type RpcReply = {
-  /** The id of the message as it is written; null: it has none, or none that is known. */
+  /** The id of the message as JSON text; null: it is absent or unknown. */
   readonly id: string | null
-  /** Null: as the code of the problem says. */
+  /** The code of the error; null: the default for the problem code. */
   readonly code: number | null
   /** The status of the HTTP answer; null: 200 for a message with an id. */
   readonly status: number | null
-  /** In place of the title of the problem. */
+  /** Replaces the title of the problem. */
   readonly message?: string
   /** More members of `data`. */
   readonly data?: { readonly [name: string]: unknown }
 }
 
-/** A request that is refused in the form of the protocol. */
+/** A request that is refused with an error of the protocol. */
 export class RpcError extends RequestError {
   readonly rpc: RpcReply
   constructor(problem: ProblemCode, message: string, rpc: RpcReply) {
@@ -37,7 +37,7 @@ export class RpcError extends RequestError {
   }
 }
 
-/** One JSON-RPC error. `id`: as it is written. */
+/** One JSON-RPC error. `id`: JSON text. */
 export const rpcError = (
   id: string | null,
   { code, message, data }: { readonly code: number; readonly message: string; readonly data: object },

@@ -1,6 +1,6 @@
 /**
- * Binds the sessions of older revisions to their subject. A session id leaves with a MAC over its subject and client, and comes back
- * with it: nothing is remembered, so that all sidecars with one key agree.
+ * Binds sessions of older revisions to their subject. The client's session id has a MAC over subject and client, which is verified when
+ * it comes back. Nothing is stored, so all sidecars with one key agree.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
@@ -12,17 +12,17 @@ export type SessionOwner = {
 }
 export type SessionSeal = {
   seal(session: string, owner: SessionOwner): string
-  /** Null: it is not a session of this owner. */
+  /** The service's session id; null: it is not a session of this owner. */
   open(sealed: string, owner: SessionOwner): string | null
 }
 
 const MARK = '.'
 const SESSION_CHARS_MAX = 1_024
 
-/** The first key binds, all are accepted. */
+/** `keys`: the first one makes the MAC, all are accepted. */
 export function createSessionSeal(keys: readonly [Buffer, ...Buffer[]]): SessionSeal {
   const macOf = (key: Buffer, session: string, { issuer, subject, clientId, organization }: SessionOwner): Buffer => {
-    // The label keeps it apart from whatever else the same file may serve.
+    // The label makes the MAC differ from any other use of the same key.
     const text = JSON.stringify(['mcp session', issuer, subject, clientId, organization, session])
     return Buffer.from(createHmac('sha256', key).update(text).digest('base64url'))
   }

@@ -17,7 +17,7 @@ const INACTIVE: PdpAnswer = {
   signIn: UNKNOWN,
 }
 
-/** Null unless subject, organization, permissions and entitlement keys match the question. */
+/** The answer; null: subject, organization, permissions or entitlement keys differ from the question. */
 export function readAnswer(decision: Decision, question: PdpQuestion): PdpAnswer | null {
   if (!decision.active) return INACTIVE
   const { subjectType, organization, permissions, revision, acr, authTime } = decision
@@ -47,14 +47,14 @@ const enabledOf = ({ entitlements }: Decision): PdpAnswer['entitlements'] =>
     ? NO_ENTITLEMENTS
     : new Map([...entitlements].map(([key, { value }]) => [key, value?.enabled === true]))
 
-/** Empty for what is allowed, as most is. */
+/** The reason in words for the log; empty for an allow. */
 function describe({ allowed, error, reasonCode, missingContext }: Decision['permissions'][number]): string {
   if (allowed && error === '') return ''
   const reason = reasonText(reasonCode === '' ? error : reasonCode)
   return missingContext.length === 0 ? reason : `${reason}; the context lacks ${missingContext.join(', ')}`
 }
 
-/** Throws PdpUnavailable where `readAnswer` has none. */
+/** As `readAnswer`, but throws PdpUnavailable in place of null. */
 export function decidedAbout(decision: Decision, question: PdpQuestion): PdpAnswer {
   const answer = readAnswer(decision, question)
   if (answer !== null) return answer
@@ -63,7 +63,7 @@ export function decidedAbout(decision: Decision, question: PdpQuestion): PdpAnsw
   throw new PdpUnavailable(mismatch, 'issuer_mismatch')
 }
 
-/** How the PDP reads the token of an external issuer otherwise than the route file, as a sentence; null: alike. */
+/** A sentence if the PDP reads the token of an external issuer differently from the route file; null: it reads it alike. */
 export function issuerMismatch(
   { active, subjectId, organization }: Decision,
   question: Pick<PdpQuestion, 'subject' | 'organization'>,

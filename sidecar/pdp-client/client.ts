@@ -12,7 +12,7 @@ export type PdpClient = {
   ask(question: PdpQuestion): Promise<PdpAnswer>
   /** Watches a question: calls `onAnswer` with each new answer, or null while unknown, until the returned function is called. */
   watch(question: PdpQuestion, onAnswer: OnAnswer): () => void
-  /** Since when no address answers; null while one does. */
+  /** The time since which no address answers, in milliseconds; null while one does. */
   silentSinceMs(): number | null
   /** True while no address answered yet and a first attempt to connect is under way. */
   isConnecting(): boolean

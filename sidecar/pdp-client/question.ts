@@ -2,18 +2,18 @@
 import type { StreamedQuestion } from '../../pdp/shared/client/question.ts'
 import type { UndecidedCode } from '../../pdp/shared/domain/decision.ts'
 
-/** As many checks as one question may have (`DecideRequest` of decision.proto). */
+/** How many checks one question may have (`DecideRequest` of decision.proto). */
 export const CHECKS_MAX = 256
 
-/** `undecided`: the PDP says of it neither that nor why it could not be decided. */
+/** `undecided`: the PDP gave neither an answer nor a reason. */
 export type PermissionOutcome = 'allowed' | 'denied' | UndecidedCode | 'undecided'
-/** `any`: `resource` is a type, and one of its resources is enough. Only lists ask it. */
+/** `any`: `resource` is a type, and one resource of the type is enough. Only lists of MCP ask so. */
 export type PermissionQuestion = { readonly relation: string; readonly resource: string; readonly any?: true }
-/** As a route file writes it. */
+/** The question as a route file writes it. */
 export const questionText = ({ relation, resource, any }: PermissionQuestion): string =>
   `${relation} ${any === true ? 'any ' : ''}${resource}`
 
-/** About a verified token. */
+/** A question about the subject of a verified token. */
 export type PdpQuestion = StreamedQuestion & { readonly subject: string; readonly organization: string | null }
 export type PdpAnswer = {
   /** False: the token is not active, and everything is denied. */
@@ -21,11 +21,11 @@ export type PdpAnswer = {
   readonly subjectType: 'user' | 'service'
   /** One result per permission of the question, in the same order. */
   readonly permissions: readonly PermissionOutcome[]
-  /** Why, for the log: one text for each of `permissions`, empty for what is allowed. */
+  /** Reasons in words for the log, one for each of `permissions`; empty for an allow. */
   readonly reasons: readonly string[]
   /** True only for a value whose `enabled` is the boolean true. */
   readonly entitlements: ReadonlyMap<string, boolean>
-  /** Equal texts: the answers hold at one moment. */
+  /** The revision of the answer. Answers with equal texts hold at the same moment. */
   readonly revision: string
   /** How and when the subject signed in, as far as the PDP knows. */
   readonly signIn: SignIn

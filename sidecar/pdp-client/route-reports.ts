@@ -1,4 +1,4 @@
-/** Reports the routes of this sidecar to the PDPs that it is connected to, and tries requests for them. No decision waits for it. */
+/** Reports this sidecar's routes to the PDPs to which it is connected, and tries requests for them. No decision waits for it. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Client, type ClientDuplexStream, type Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { serviceDefinition } from '../../pdp/shared/process/grpc/service.ts'
@@ -15,14 +15,14 @@ import {
 /** The source of the reports. Its functions never throw. */
 export type RouteSource = {
   table(): Promise<RouteTable>
-  /** Empty before the first table. */
+  /** Empty before the first table is there. */
   counts(): readonly RouteCount[]
   try(trial: ReportResponse): RouteTried
 }
 export type RouteReports = {
-  /** Reports over this connection until the returned function is called. `metadata` authenticates the sidecar. */
+  /** Reports over this connection until the returned function is called. `metadata`: authenticates the sidecar. */
   open(client: Client, metadata: Metadata): () => void
-  /** The table is another one. */
+  /** Must be called when the table has changed. */
   changed(): void
   close(): void
 }
@@ -66,7 +66,7 @@ function reportOver(source: RouteSource, client: Client, metadata: Metadata): { 
     void sendTable()
   }
 
-  /** A PDP of an earlier version, or without its console, does not take reports. */
+  /** The end of a call. A PDP of an earlier version, or without its console, does not accept reports. */
   function ended(which: Call, code: status): void {
     if (call !== which) return
     call = null
@@ -81,14 +81,14 @@ function reportOver(source: RouteSource, client: Client, metadata: Metadata): { 
     tables += 1
     const mine = tables
     const table = await source.table()
-    // Another one is on its way.
+    // A later table is being made.
     if (tables !== mine) return
     sent = new Map()
     send({ table })
     sendCounts()
   }
 
-  /** A PDP that reads slowly gets the latest counts later. */
+  /** Sends the counts. A PDP that reads slowly gets later counts instead. */
   function sendCounts(): void {
     if (call === null || call.writableNeedDrain) return
     const counts = source.counts().filter(({ route, requests }) => requests !== (sent.get(route) ?? 0))

@@ -9,10 +9,10 @@ import type { PdpAnswer, PdpQuestion } from './question.ts'
 export type OnAnswer = (answer: PdpAnswer | null) => void
 
 const RETRY_MS = 500
-/** Less than the time for which an exchange continues unconfirmed. */
+/** Shorter than the time for which an exchange continues unconfirmed. */
 const RETRY_MAX_MS = 2_000
 
-/** Continues until the returned function is called. */
+/** Watches until the returned function is called. */
 export function watch(question: PdpQuestion, pool: PdpPool, onAnswer: OnAnswer): () => void {
   let ended = false
   let cancel: (() => void) | null = null

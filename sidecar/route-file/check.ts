@@ -9,7 +9,7 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 
 /** Checks of one word. */
 const WORDS = ['public', 'signed_in']
-/** Words of other proxies. */
+/** Words that other proxies use for ours. */
 const ELSEWHERE: { readonly [word: string]: string } = {
   ...Object.fromEntries(
     ['bypass', 'allow', 'anonymous', 'noop', 'everyone', 'permitall', 'permit_all'].map((word) => [word, '"public"']),
@@ -19,7 +19,7 @@ const ELSEWHERE: { readonly [word: string]: string } = {
   optional: '{public: with_identity}',
 }
 
-/** Returns the check, or an error message. `parameters` are the names of the route's path parameters. */
+/** Returns the check, or an error message. `parameters`: the names of the parameters in the route's path. */
 export function parseCheck(text: string, parameters: readonly string[]): Check | string {
   const words = text.trim().split(/\s+/)
   const [first = '', second = ''] = words

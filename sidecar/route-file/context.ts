@@ -12,15 +12,15 @@ import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
 export const PARAMETERS_MAX = 32
 export const CONSTANTS_MAX = 100
-/** As conditions name their parameters. */
+/** Names of parameters, as conditions write them. */
 export const PARAMETER = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_]{0,127}$/
 const SOURCE_TEXT = /^\s*\{([^{}]*)\}\s*$/
 
 export type ContextReading = {
   readonly reader: YamlReader
-  /** The parameters of the route's path. */
+  /** The names of the parameters in the route's path. */
   readonly parameters: readonly string[]
-  /** Reports a source that cannot be used here. */
+  /** Reports a source that is not allowed here. */
   readonly note: (node: Node | null, source: Source) => void
 }
 
@@ -57,7 +57,7 @@ function parseEntry(reading: ContextReading, { key: name, keyNode, value: given 
   return { name, constant }
 }
 
-/** `{source}` or `{source: type}`, which YAML reads as a map of one entry. */
+/** The value of one entry: `{source}` or `{source: type}`, which YAML reads as a map of one entry. */
 function parseValue(
   { reader, parameters, note }: ContextReading,
   { key, keyNode, value }: Entry,
@@ -77,7 +77,7 @@ function parseValue(
   return type === null ? null : { source, type }
 }
 
-/** The constant at the node. */
+/** The constant that the node holds. */
 export function constantOf(reader: YamlReader, given: Node | null): ContextValue | { readonly issue: string } {
   const node = reader.resolve(given)
   if (!isSeq<Node | null>(node)) return scalarOf(isScalar(node) ? node.value : null)

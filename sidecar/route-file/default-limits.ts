@@ -4,7 +4,7 @@ export type SidecarLimits = { readonly [name in keyof typeof DEFAULT_LIMITS]: nu
 export const DEFAULT_LIMITS = {
   /** Bytes of the request line and header section together, and of the upstream's header section. */
   headerBytesMax: 32 * 1024,
-  /** From the first byte of a request to the end of its header section. */
+  /** Time from the first byte of a request to the end of its header section. */
   headersTimeoutMs: 10_000,
   /** Longest wait for the next part of a request body, and for a client to read the next part of a response. */
   bodyIdleMs: 60_000,
@@ -13,7 +13,7 @@ export const DEFAULT_LIMITS = {
   bodyGraceMs: 20_000,
   /** Time for the complete body when a check reads it. */
   bodyReadMs: 10_000,
-  /** Idle time between two requests of a connection, longer than load balancers keep idle ones; also for the rest of a body after its answer. */
+  /** Idle time between two requests of a connection, longer than in load balancers; also for the rest of a body after its answer. */
   keepAliveMs: 65_000,
   connectionsMax: 10_000,
   /** Connections per client address: an IPv4 address, or the /64 of an IPv6 address. */
@@ -24,30 +24,30 @@ export const DEFAULT_LIMITS = {
   subjectRequestsMax: 256,
   routeRequestsMax: 512,
   /**
-   * Questions that are open at the PDP at once; others wait for their turn, clients in turn. So few that the next client's is
-   * answered soon: beside a client with 640 connections others waited 0.6 as long as with 256, and 0.9 as much was served.
+   * Questions that are open at the PDP at once; other requests wait, clients in turn. The number is small, so that the next client's is
+   * answered soon: beside a client with 640 connections, others waited 0.6 as long as with 256, and 0.9 as many requests were served.
    */
   decisionsMax: 64,
   /** Open WebSocket connections: in total, and per client address and subject. The four limits above do not count them. */
   websocketsMax: 8_192,
   clientWebsocketsMax: 1_000,
-  /** Requests that may wait at each of the limits above, and for how long. */
+  /** How many requests may wait at each of the limits above, and for how long. */
   waitingMax: 512,
   waitingMs: 1_000,
   /** Pipelined requests that may wait on one HTTP/1.1 connection; they are served one at a time. */
   pipelinedMax: 100,
   /** Open streams per HTTP/2 connection; `connectionsMax` limits the streams of all connections. */
   http2StreamsMax: 100,
-  /** Burst of HTTP/2 frames that carry no request and no body (PING, RST_STREAM, SETTINGS…); a tenth of it per second after that. */
+  /** HTTP/2 frames without request or body (PING, RST_STREAM, SETTINGS…) that may come at once; after that, a tenth of it per second. */
   http2EmptyFramesMax: 1_000,
   upstreamConnectMs: 5_000,
-  /** From the end of the request to the header section of the upstream's response. */
+  /** Time from the end of the request to the header section of the upstream's response. */
   upstreamHeadersMs: 60_000,
   upstreamConnectionsMax: 1_024,
-  /** Bytes of one answer that is filtered, and of all that are held meanwhile. */
+  /** Bytes of one answer that is filtered, and of all answers that are held for it. */
   answerBytesMax: 8 * 1024 * 1024,
   answersHeldBytes: 64 * 1024 * 1024,
-  /** For one decision, including its retry. */
+  /** Time for one decision, including its retry. */
   pdpTimeoutMs: 500,
   /** How long an open exchange continues while the PDP cannot confirm its permission. */
   unconfirmedMaxMs: 5_000,
@@ -59,10 +59,10 @@ export const DEFAULT_LIMITS = {
   /** Maximum age of a key set; an older one is not used. */
   keyAgeMaxMs: 3_600_000,
   keyCooldownMs: 10_000,
-  /** Remembered DPoP proofs of one acceptance window, which is about 7,000 per second. */
+  /** DPoP proofs that are remembered in one acceptance window: enough for about 7,000 per second. */
   proofsMax: 500_000,
 }
 
-/** RFC 9110 section 4.1 asks for 8,000 at least. A header section that may be longer leaves room for a longer target. */
+/** RFC 9110 section 4.1 asks for at least 8,000 octets. With a larger `headerBytesMax` the target may be longer, too. */
 export const targetCharsMax = ({ headerBytesMax }: Pick<SidecarLimits, 'headerBytesMax'>): number =>
   Math.max(8_192, Math.floor(headerBytesMax / 4))

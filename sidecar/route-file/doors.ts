@@ -1,4 +1,4 @@
-/** Reads the doors of a route file: where gateways ask, as which profile, and how they authenticate. */
+/** Reads the doors of a route file: the listeners where gateways ask, the profile of each, and how the gateways authenticate. */
 
 import { isSeq, type Node } from 'yaml'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
@@ -15,15 +15,15 @@ export type DoorAddress = ListenAddress | { readonly path: string }
 export type DoorEntry = {
   readonly profile: DoorProfile
   readonly listen: DoorAddress
-  /** Null: plain text. */
+  /** Null: the door takes plain text. */
   readonly tls: TlsEntry | null
   /** Null: the gateway sends no secret. */
   readonly secretFile: string | null
-  /** The gateway sends the bodies of requests. */
+  /** True: the gateway sends the bodies of requests. */
   readonly body: boolean
 }
 
-/** The routes must be such that every door can hold them. Reports errors to the reader. */
+/** Reports errors to the reader, also for a route that one of the doors cannot enforce. */
 export function readDoors(
   reader: YamlReader,
   node: Node | null,
@@ -85,7 +85,7 @@ function readAddress(reader: YamlReader, node: Node): DoorAddress | null {
   }
 }
 
-/** One sentence for each route that the door cannot hold. */
+/** One sentence for each reason for which the door cannot enforce a route. */
 function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): string[] {
   const sockets = routes
     .filter(({ websocket }) => websocket)

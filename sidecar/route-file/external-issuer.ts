@@ -1,11 +1,11 @@
-/** Reads what a route file says of an issuer other than the PDP: how its tokens name subjects, clients, organizations and groups. */
+/** Reads how the tokens of an issuer other than the PDP name subjects, clients, organizations and groups. */
 import type { Node } from 'yaml'
 import { ID } from '../../pdp/shared/token/claims.ts'
 import type { IssuerClaimNames, IssuerTerms } from '../../pdp/shared/token/issuer-claims.ts'
 import { CLAIM_NAME, CLAIMS, EXTERNAL, SUBJECT_PREFIX, TOKEN_TYPES } from './issuer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-/** `resources`: the audience of tokens unless `audience` says otherwise. Reports errors to the reader. */
+/** `resources`: the audience of its tokens unless `audience` is there. Reports errors to the reader. */
 export function readExternal(reader: YamlReader, node: Node, resources: readonly string[] | null): IssuerTerms | null {
   const members = reader.members(node, 'external', EXTERNAL)
   if (members === null) return null
@@ -39,7 +39,7 @@ export function readExternal(reader: YamlReader, node: Node, resources: readonly
   }
 }
 
-/** The prefixes of two issuers that could make one subject, as a sentence; null: none. */
+/** A sentence about two issuers whose prefixes could make the same subject; null: there are none. */
 export function prefixConflict(issuers: readonly Named[]): string | null {
   for (const one of issuers) {
     const { external: terms } = one

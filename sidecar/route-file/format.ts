@@ -94,7 +94,7 @@ export const TOKEN_FROM = {
 
 const CONSTANT: Form = { type: ['string', 'number', 'boolean'] }
 const CONSTANT_OR_LIST = { oneOf: [CONSTANT, { type: 'array', maxItems: CONSTANTS_MAX, items: CONSTANT }] }
-/** `{client.address}` or `{query.limit: int}`, which YAML reads as a map. */
+/** A value of the request, `{client.address}` or `{query.limit: int}`, which YAML reads as a map. */
 const REQUEST_VALUE: Form = {
   type: 'object',
   minProperties: 1,
@@ -182,7 +182,7 @@ export const MCP_RULE = {
 const CHECK_OR_RULE: Form = { oneOf: [definition('check'), mapOf(MCP_RULE)] }
 const RULES: Form = { type: 'object', additionalProperties: CHECK_OR_RULE }
 
-/** A route of the kind MCP: `MCP [host]/path`. */
+/** The members of a route for MCP, `MCP [host]/path`. */
 export const MCP_ROUTE = {
   check: optional(definition('check'), 'What everybody needs who uses the server at all. Default: signed_in.'),
   tools: optional(
@@ -382,7 +382,7 @@ const CHECK: Form = {
   ],
 }
 
-/** For editors; `route-file.schema.json` holds it. */
+/** The schema for editors; `route-file.schema.json` holds it. */
 export const routeFileSchema = (): Form => ({
   $schema: 'http://json-schema.org/draft-07/schema#',
   $id: 'urn:portcullis:schema:route-file:v1',

@@ -175,7 +175,7 @@ export const LIMIT_MEMBERS: Members = Object.fromEntries(
   ]),
 )
 
-/** Only the limits that the file sets; others keep their defaults. Reports errors to the reader. */
+/** Returns only the limits that the file sets; others keep their defaults. Reports errors to the reader. */
 export function readLimits(reader: YamlReader, node: Node | null): Partial<SidecarLimits> {
   if (node === null) return {}
   const members = reader.members(node, 'limits', LIMIT_MEMBERS)

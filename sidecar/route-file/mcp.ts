@@ -1,4 +1,4 @@
-/** Reads a route of the kind MCP: the check of its server, and rules of tools, prompts and resources. */
+/** Reads a route for MCP: the check of its server, and the rules of its tools, prompts and resources. */
 import { isMap, isScalar, type Node } from 'yaml'
 import { type Check, sourcesOf } from '../routes/checks.ts'
 import { listedPart, type McpResource, type McpRule, type McpRules, parseUriPattern } from '../routes/mcp-rules.ts'
@@ -11,18 +11,18 @@ import type { YamlReader } from './words/yaml-reader.ts'
 
 export type McpReading = {
   readonly reader: YamlReader
-  /** The parameters of the route's path. */
+  /** The names of the parameters in the route's path. */
   readonly parameters: readonly string[]
-  /** `more`: parameters of a URI. `isCall`: a check may read arguments. Reports errors. */
+  /** `more`: names of parameters in a URI. `isCall`: the check may read arguments of a call. Reports errors to the reader. */
   readonly readCheck: (node: Node, how: { readonly more: readonly string[]; readonly isCall: boolean }) => Check | null
 }
 export type McpRoute = { readonly check: Node | null; readonly rules: McpRules; readonly options: RouteOptions }
 
-/** A value that a call has, and a list has not. */
+/** True for a value that a call has, but a list has not. */
 const isArgument = (source: Source): boolean => source.from === 'body'
 export const RULES_MAX = 256
 
-/** Null: it is no map of the members of the kind. Reports errors to the reader. */
+/** Null: the node is not a map of these members. Reports errors to the reader. */
 export function readMcpRoute(reading: McpReading, node: Node | null, defaults: OptionDefaults): McpRoute | null {
   const { reader } = reading
   const members = reader.members(node, 'a route of the kind MCP', MCP_ROUTE)
@@ -108,7 +108,7 @@ const NOT_SOME =
 const TWICE =
   'listed: some cannot ask for an argument in two parts that must both hold, since each may hold for another one: make one relation of them in the model'
 
-/** Whether a value of the call stands in two parts that must both hold. */
+/** True if two parts that must both hold take the same value of the call. */
 function takesTwice(check: Check, isOfCall: (source: Source) => boolean): boolean {
   if (check.kind !== 'all' && check.kind !== 'any') return false
   const taken = check.of.flatMap((part) => [...new Set(sourcesOf(part).filter(isOfCall).map(sourceText))])
@@ -116,7 +116,7 @@ function takesTwice(check: Check, isOfCall: (source: Source) => boolean): boolea
   return check.of.some((part) => takesTwice(part, isOfCall))
 }
 
-/** Whether some resource is asked for, and for each relation that takes a value of the call. */
+/** True if the check can hold for a list only on some resource, and each relation with a value of the call has it alone as its id. */
 function mayBeShown(check: Check, some: Check, isOfCall: (source: Source) => boolean): boolean {
   const taking = partsOf(check).filter(
     (part) => part.kind === 'relation' && part.id.some((piece) => typeof piece === 'object' && isOfCall(piece)),

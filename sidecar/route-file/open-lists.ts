@@ -1,10 +1,10 @@
-/** Lists that a route lets through whole, although each of their items has a check of its own. */
+/** Finds lists that a route lets pass whole, although each of their items has a check of its own. */
 import { type Check, checkText } from '../routes/checks.ts'
 import { type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import type { RouteFile } from './route-file.ts'
 
-/** One sentence for each, with the `answer` that would show its reader the items of the reader alone. */
+/** One sentence for each such list, with the `answer` that would show each reader only the items that the reader may see. */
 export function openLists(
   { routes }: Pick<RouteFile, 'routes'>,
   placeOf: (id: string) => string = () => '$.items[*]',
@@ -22,7 +22,7 @@ export function openLists(
   })
 }
 
-/** `/invoices/{id}` is an item of `/invoices`. */
+/** True if the paths of `item` are one level below `list`: `/invoices/{id}` and `/invoices`. */
 function isItemOf(item: Pattern, list: Pattern): boolean {
   const last = item.segments.at(-1)
   if (item.rest || list.rest || last?.kind !== 'parameter' || item.segments.length !== list.segments.length + 1)
@@ -30,7 +30,7 @@ function isItemOf(item: Pattern, list: Pattern): boolean {
   return patternText(item).startsWith(`${patternText(list)}/{`)
 }
 
-/** The relation that is asked with the last parameter of the path; null: none is. */
+/** The relation whose id is the last parameter of the path, as text; null: there is none. */
 function checkOfItem({ check, pattern }: Route): string | null {
   const { length } = pattern.segments.filter(({ kind }) => kind === 'parameter')
   const found = relationsOf(check).find(({ id }) => {

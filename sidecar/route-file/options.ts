@@ -1,4 +1,4 @@
-/** Reads a route's options besides its check: path encoding, queries, bodies, WebSocket upgrade and origins, mode, and step-up. */
+/** Reads the options of a route besides its check: path encoding, queries, bodies, WebSocket upgrade and origins, mode, and step-up. */
 import { isMap, type Node } from 'yaml'
 import { LIKE_OWN } from '../http/cookies.ts'
 import type { MovedPaths, UpstreamEntry } from '../http/upstream-entry.ts'
@@ -13,23 +13,23 @@ import { fieldIssue } from './words/identity-headers.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors' | keyof MovedPaths> & {
-  /** Names of issuers and audiences of the file; null: they have mistakes. */
+  /** The issuers and audiences that the file names; null: they have errors. */
   readonly known: { readonly issuers: readonly string[] | null; readonly audiences: readonly string[] | null }
-  /** Null: the file has none. */
+  /** The organization in which the PDP is asked about guests; null: the file names none. */
   readonly guestOrganization: string | null
-  /** Null: the service of the file. */
+  /** Returns null for the service of the file. */
   readonly readUpstream: (node: Node) => UpstreamEntry | null
-  /** In shadow mode the service gets the token, as before; the file does not say otherwise. */
+  /** True: the service gets the token as it did before shadow mode, since the file does not say otherwise. */
   readonly keepsToken?: boolean
 }
-/** A route that says nothing itself takes these. */
+/** The defaults that a route has without options. */
 type PlainDefaults = Omit<OptionDefaults, 'known' | 'readUpstream'>
 
 type OptionNodes = {
   readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'public' | 'context' | 'answer'>]: Node | null
 }
 
-/** Takes its defaults by name: callers have more in the same object, which would live as long as the route. */
+/** Takes the defaults one by one: the caller's object has more, and would live as long as the route. */
 export const plainOptions = ({
   forwardToken,
   shadow,
@@ -64,8 +64,8 @@ export const plainOptions = ({
 })
 
 /**
- * The route of what has none. Null: the file is not in shadow mode, or one of its routes enforces its check: a request that
- * nobody can read could be for that one.
+ * The route for requests that match none. Null: the file is not in shadow mode, or one of its routes enforces its check, for which a
+ * request that cannot be read might be meant.
  */
 export function shadowRouteOf(routes: readonly Route[], defaults: PlainDefaults): Route | null {
   const pattern = parsePattern('/**')
@@ -76,7 +76,7 @@ export function shadowRouteOf(routes: readonly Route[], defaults: PlainDefaults)
 
 const enforces = ({ check, shadow }: Pick<Route, 'check' | 'shadow'>): boolean => check !== null && !shadow
 
-/** The service would get another path than the one that the route is about. */
+/** The error for a path that `strip_path` cannot shorten: the service would get another path than the route is about. */
 export const strippedIssue = (what: string, stripPath: string | null): string =>
   `${what} does not begin with ${stripPath}, which strip_path of its service removes`
 
@@ -128,7 +128,7 @@ export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, default
   }
 }
 
-/** One name or several of those that the file knows: with another one, no token would ever do. */
+/** One or several names that the file knows. With an unknown one, no token could ever satisfy the route. */
 function readKnown(
   reader: YamlReader,
   node: Node | null,
@@ -154,7 +154,7 @@ function texts(reader: YamlReader, node: Node | null, what: string): readonly st
 function readOrigins(reader: YamlReader, node: Node | null): ReadonlySet<string> | null {
   const origins = texts(reader, node, 'origins')
   for (const origin of origins ?? []) {
-    // Compared byte for byte with the Origin field of browsers (RFC 6454 section 6.2).
+    // Origins are compared byte for byte with the Origin field of browsers (RFC 6454 section 6.2).
     const one = origin.replace(STARRED, '$1x')
     if (URL.parse(one)?.origin !== one || one === 'null')
       reader.report(node, `${JSON.stringify(origin)} is not an origin, such as https://app.example.com`)

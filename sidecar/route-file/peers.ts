@@ -10,7 +10,7 @@ import { INTROSPECTION, ISSUER } from './issuer-format.ts'
 import { HOST_AND_PORT, PDP, type PEER_FILES, TLS } from './words/peer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-/** Only for an external issuer: it is asked about its tokens (RFC 7662). */
+/** How an external issuer is asked about its tokens (RFC 7662). */
 export type IntrospectionEntry = {
   readonly endpoint: string
   readonly clientId: string
@@ -18,18 +18,18 @@ export type IntrospectionEntry = {
 }
 export type IssuerEntry = {
   readonly issuer: string
-  /** Null: read from the issuer's metadata. */
+  /** The URL of the key set; null: it is in the issuer's metadata. */
   readonly jwksUri: string | null
   readonly algorithms: readonly AlgorithmName[]
-  /** Null: the PDP itself. */
+  /** How tokens of an external issuer are read; null: the issuer is the PDP itself. */
   readonly external: IssuerTerms | null
-  /** Null: tokens are verified by the issuer's keys. */
+  /** Null: tokens are verified with the issuer's keys. */
   readonly introspection: IntrospectionEntry | null
 }
 export type PdpEntry = PeerFiles & {
-  /** `host:port`. */
+  /** Each is `host:port`. */
   readonly addresses: readonly string[]
-  /** Plain text; allowed on loopback only. */
+  /** True: the connection is plain text, which only loopback allows. */
   readonly insecure: boolean
   /** File with the token that authenticates the sidecar to the PDP, read for each stream; null: no token is sent. */
   readonly tokenFile: string | null
@@ -37,11 +37,11 @@ export type PdpEntry = PeerFiles & {
 export type TlsEntry = {
   readonly certFile: string
   readonly keyFile: string
-  /** Authorities of client certificates; null: none are requested. */
+  /** Certificate authorities of client certificates; null: no client certificate is requested. */
   readonly clientCaFile: string | null
 }
 
-/** `resources`: the audience of tokens whose issuer has none of its own. */
+/** `resources`: the audience of tokens whose issuer names no other. */
 export function readIssuers(
   reader: YamlReader,
   node: Node | null,
@@ -81,11 +81,11 @@ function readIssuer(reader: YamlReader, node: Node | null, resources: readonly s
   return isBroken ? null : { issuer, jwksUri, algorithms, external, introspection }
 }
 
-/** Most identity providers of a cluster have no TLS inside. */
+/** The rest of an error about http, since most identity providers of a cluster have no TLS inside. */
 export const WAYS_OUT =
   'over http, anybody on the way could give answers of their own. Name the public https address of the issuer, or give it TLS in the cluster and trust its authority (SSL_CERT_FILE, or authorities of the chart)'
 
-/** Says why `isSafeKeyUrl` refuses the URL. */
+/** The reason for which `isSafeKeyUrl` refuses the URL, as a sentence. */
 export function unsafeUrlIssue(what: string, text: string, unless = ''): string {
   const url = URL.parse(text)
   if (url !== null && url.username + url.password !== '')

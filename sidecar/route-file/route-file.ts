@@ -41,55 +41,55 @@ import { type FileIssue, YamlReader } from './words/yaml-reader.ts'
 export type PathsInLog = (typeof PATHS_IN_LOG)[number]
 export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
-  /** The resource that clients ask for: the first of `resources`. */
+  /** The resource for which clients request tokens: the first of `resources`. */
   readonly resource: string
   /** The `aud` claim must contain one of these values. */
   readonly resources: readonly string[]
   /** Public origin and path prefix, without a trailing slash. */
   readonly publicUrl: string
   readonly issuers: readonly IssuerEntry[]
-  /** For routes that name no service of their own. */
+  /** The service of routes that name no other. */
   readonly upstream: UpstreamEntry
   readonly pdp: PdpEntry
   /** TLS of the data port; null: plain text. */
   readonly tls: TlsEntry | null
-  /** Where gateways ask. */
+  /** The listeners at which gateways ask. */
   readonly doors: readonly DoorEntry[]
-  /** How browsers sign in; null: they do not. */
+  /** How browsers sign in; null: the file has no sign-in. */
   readonly signIn: SignInEntry | null
-  /** For what has no route; null: no page of another origin reads answers. */
+  /** CORS where no route matches; null: pages of other origins may not read answers. */
   readonly cors: Cors | null
-  /** DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
+  /** True: DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
   readonly subjectsInLog: SubjectsInLog
-  /** How much of a path the decision log has. */
+  /** How much of a path the decision log contains. */
   readonly pathsInLog: PathsInLog
   /** One of this many allowed requests is logged. */
   readonly allowedOneIn: number
-  /** Where load balancers ask whether the sidecar is ready. */
+  /** The paths at which load balancers ask whether the sidecar is ready. */
   readonly probePaths: readonly string[]
-  /** Open to some peers, whatever the host. */
+  /** Paths that are open to some peers, under every host. */
   readonly openPaths: readonly OpenPath[]
-  /** Lower case, without port. */
+  /** Host names in lower case, without port. */
   readonly hosts: readonly string[]
-  /** Which fields of a client reach the service, and which name the bearer. */
+  /** Rules for the client's fields, and fields that name the bearer to the service. */
   readonly headers: HeaderNames
-  /** How the service verifies who calls; null: by nothing that is signed. */
+  /** How the sidecar signs who calls, for the service; null: it does not. */
   readonly assertion: AssertionEntry | null
-  /** File with the keys that bind sessions of MCP; null: each process has a key of its own. */
+  /** The file with the keys that bind sessions of MCP; null: each process has a key of its own. */
   readonly mcpKeysFile: string | null
   readonly bodyBytesMax: number
   /** Proxies whose forwarding fields are trusted. */
   readonly trustedProxies: readonly Network[]
-  /** Their connections begin with a header of the PROXY protocol. */
+  /** True: their connections begin with a header of the PROXY protocol. */
   readonly proxyProtocol: boolean
   /** Only the limits that the file sets. */
   readonly limits: Partial<SidecarLimits>
   readonly routes: readonly Route[]
-  /** The whole file is in shadow mode: the route of what has none. Null: it is not. */
+  /** Set if the whole file is in shadow mode: the route for requests that match none. Null: it is not. */
   readonly shadowRoute: Route | null
-  /** Only because of shadow mode does the service get the token. */
+  /** True: the service gets the token only because of shadow mode. */
   readonly keepsToken: boolean
   readonly tests: readonly RouteTest[]
 }
@@ -97,7 +97,7 @@ export type ParsedRouteFile =
   | { readonly file: RouteFile; readonly issues: readonly [] }
   | { readonly file: null; readonly issues: readonly FileIssue[] }
 
-/** `platform`: the text of what a platform says for every route file; null: nothing. */
+/** `platform`: the text of the settings that a platform makes for every route file; null: none. */
 export function parseRouteFile(source: string, platform: string | null = null): ParsedRouteFile {
   const reader = new YamlReader(source)
   if (reader.isBroken) return { file: null, issues: sorted(reader.issues) }
@@ -188,14 +188,14 @@ function readDefaults(
   const { forward_token: forward, mode } = nodes
   return {
     forwardToken: forward !== null && reader.boolean(forward, 'forward_token') === true,
-    // A service behind an assertion or a sign-in of ours never got the client's.
+    // With an assertion or a sign-in of ours, the service never had the client's token, so nothing must be kept.
     keepsToken: [forward, nodes.assertion, nodes.sign_in].every((node) => node === null),
     shadow: mode !== null && readMode(reader, mode),
     guestOrganization: readGuestOrganization(reader, nodes.guest_organization),
   }
 }
 
-/** The file takes tokens of these issuers, for these audiences. */
+/** The issuers and audiences whose tokens the file accepts. */
 const knownTokens = (issuers: readonly IssuerEntry[] | null, resources: readonly string[] | null) => ({
   issuers: issuers?.map(({ issuer }) => issuer) ?? null,
   audiences:
@@ -204,7 +204,7 @@ const knownTokens = (issuers: readonly IssuerEntry[] | null, resources: readonly
       : [...new Set([...resources, ...issuers.flatMap(({ external }) => external?.audience ?? [])])],
 })
 
-/** By default, only pages of the resource's own origin may open WebSocket connections. */
+/** The default for WebSocket connections: only pages of the resource's own origin may open them. */
 function originsOf(url: string | null): ReadonlySet<string> {
   const origin = URL.parse(url ?? '')?.origin ?? 'null'
   return new Set(origin === 'null' ? [] : [origin])
@@ -216,7 +216,7 @@ const hostnamesOf = (urls: readonly string[]): readonly string[] => [
   ...new Set(urls.filter(isHttpUrl).map((url) => new URL(url).hostname)),
 ]
 
-/** RFC 8707 section 2: an absolute URI without fragment. */
+/** The resources, which must be absolute URIs without fragment (RFC 8707 section 2). */
 function readResources(reader: YamlReader, node: Node | null): readonly string[] | null {
   const texts = node === null ? null : reader.texts(node, 'resource')
   if (texts === null || texts.every((text) => URL.parse(text) !== null && !/[#\s]/.test(text))) return texts
@@ -224,10 +224,10 @@ function readResources(reader: YamlReader, node: Node | null): readonly string[]
   return null
 }
 
-/** No blanks, no backslashes, no user information, no query and no fragment, all of which browsers read in their own ways. */
+/** Excludes blanks, backslashes, user information, query and fragment, which browsers read in ways of their own. */
 const CALLABLE = /^https?:\/\/[^\s/\\?#@]+(?:\/[^\s\\?#]*)?$/i
 
-/** As clients write it, with whose words a proof is compared; null: nobody calls such a URL. */
+/** The URL as clients write it in proofs, to which it is compared; null: it is not a URL that a client can call. */
 function callableUrl(text: string): string | null {
   const url = CALLABLE.test(text) ? URL.parse(text) : null
   return url === null ? null : `${url.origin}${url.pathname.replace(/\/$/, '')}`
@@ -258,7 +258,7 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
   return null
 }
 
-/** Paths that are answered whatever the host. */
+/** Paths that are answered under every host. */
 const readOpened = (
   reader: YamlReader,
   { probe_paths, open_paths, doors }: { readonly [name in 'probe_paths' | 'open_paths' | 'doors']: Node | null },

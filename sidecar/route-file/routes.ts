@@ -36,9 +36,9 @@ type Context = {
   readonly reader: YamlReader
   readonly parameters: readonly string[]
   readonly rules: HeaderRules
-  /** `arguments.NAME` is an argument of a call of MCP. */
+  /** True: `arguments.NAME` is an argument of a call of MCP. */
   readonly hasArguments?: boolean
-  /** `item.NAME` is a member of an item of the answer. */
+  /** True: `item.NAME` is a member of an item of the answer. */
   readonly hasItem?: boolean
 }
 type RouteMembers = {
@@ -65,7 +65,7 @@ export function parseRoutes(reader: YamlReader, node: Node | null, defaults: Rou
     const one = parseRoute(reader, entry, { ...defaults, rules, shared })
     if (one !== null && !beginsWith(one.pattern, one.stripPath))
       reader.report(entry.keyNode, strippedIssue(one.id, one.stripPath))
-    // The methods of the transport: a message, a stream of the server's own, the end of a session.
+    // MCP uses three methods: POST for messages, GET for the server's stream, DELETE for the end of a session.
     const methods = one === null ? [] : one.mcp === null ? [one.method] : MCP_METHODS
     for (const method of methods) if (one !== null) routes.push({ route: { ...one, method }, node: entry.keyNode })
   }
@@ -78,7 +78,7 @@ const MCP_METHODS = ['POST', 'GET', 'DELETE']
 function noteSame(reader: YamlReader, routes: readonly { route: Route; node: Node | null }[]): void {
   for (const [at, { route, node }] of routes.entries()) {
     const earlier = routes.slice(0, at).find((other) => isSameRoute(route, other.route))
-    // The first method of the kind says it for all three.
+    // A repeated MCP route is reported for one of its three methods only.
     const isSaid = route.mcp !== null && route.method !== 'POST' && earlier?.route.mcp !== null
     if (earlier !== undefined && !isSaid) reader.report(node, `${route.id} is the same route as ${earlier.route.id}`)
   }
@@ -140,7 +140,7 @@ function parseRoute(
   return { ...options, ...place, context: wholly, check, withIdentity, answer, mcp: null }
 }
 
-/** Only an answer that has readers can be filtered for them. */
+/** The answer rule. It needs a check, since a public route does not know its reader. */
 function parseAnswer(
   context: Context,
   node: Node,
@@ -155,7 +155,7 @@ function parseAnswer(
   return readAnswerRule(reader, node, (at) => parseCheckNode({ ...context, hasItem: true }, at, 0))
 }
 
-/** Options that do nothing on such a route, or not what they say. */
+/** Sentences about options that have no effect on such a route, or not the one that their name says. */
 function misfits(
   options: RouteOptions,
   of: {
@@ -248,7 +248,7 @@ function parseMcp(
 const readsPath = (entry: ContextEntry): boolean =>
   'source' in entry && entry.source.from === 'request' && entry.source.name === 'path'
 
-/** A context that holds for all routes cannot depend on the path or the body of one. */
+/** The context of all routes. It cannot depend on the path or the body of one. */
 function parseSharedContext(context: Context, node: Node | null): RouteContext {
   const { reader } = context
   return parseContext(
@@ -267,9 +267,9 @@ const isNothing = (node: Node | null): node is null => node === null || (isScala
 const isPublicNode = (node: Node | null): boolean => isScalar(node) && node.value === 'public'
 
 const EVERY_HOST: Pick<Route, 'host' | 'hostParameter'> = { host: null, hostParameter: null }
-/** `*.app.example.com` or `{tenant}.app.example.com`. */
+/** Matches `*.app.example.com` or `{tenant}.app.example.com`. */
 const STARRED = /^(?:\*|\{([A-Za-z][A-Za-z0-9_]*)\})\.(.+)$/
-/** Neither an address, which has no labels, nor a domain of everybody's. */
+/** Excludes addresses, which have no labels, and domains of one label, in which everybody has names. */
 const DOMAIN = /^(?:localhost|.*\.(?!\d+\.?$)[^.]+\.?)$/
 
 function parseHost(reader: YamlReader, node: Node | null, text: string): typeof EVERY_HOST {
@@ -347,11 +347,11 @@ function parseCheckNode(context: Context, given: Node | null, depth: number): Ch
       )
 }
 
-/** Arguments of a call are members of its body. */
+/** The check text with arguments of a call as members of its body. */
 const ofBody = ({ hasArguments = false }: Context, text: string): string =>
   hasArguments ? text.replaceAll('{arguments.', '{body.params.arguments.') : text
 
-/** Within [ ], YAML reads `viewer doc:{id}` as a map from `viewer doc` to `{id}`. */
+/** The check that YAML misread: within [ ], `viewer doc:{id}` is a map from `viewer doc` to `{id}`. Null: it is not that. */
 function unquotedCheck(reader: YamlReader, { key, value }: Entry): string | null {
   const node = reader.resolve(value)
   if (!/^\S+ \S+$/.test(key) || !isMap(node)) return null
@@ -369,7 +369,7 @@ function parseCombination(context: Context, { key, keyNode, value }: Entry, dept
   return of.length < items.length || of.length === 0 ? null : { kind: key === 'any' ? 'any' : 'all', of }
 }
 
-/** A decision must not depend on a header field that the upstream never gets. */
+/** Reports a source that cannot be used there, such as a header field that the service never gets. */
 function noteSource({ reader, rules, hasItem = false }: Context, node: Node | null, source: string | Source): void {
   if (typeof source === 'object' && source.from === 'item' && !hasItem)
     reader.report(node, `${describeSource(source)} can be read by keep of answer only: the request has no items`)

@@ -3,7 +3,7 @@ import { PAGES } from './words/pages.ts'
 import { count, listOf, type Members, mapOf, optional, required, TEXT, textLike } from './words/schema.ts'
 
 export const PROVIDER_NAME = /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/
-/** Request parameters that the sidecar sets itself. */
+/** Parameters of the authorization request that the sidecar sets itself. */
 export const OWN_PARAMETERS = [
   'response_type',
   'response_mode',

@@ -15,18 +15,18 @@ import { type PagesEntry, readPages } from './words/pages.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 export type ProviderEntry = {
-  /** One of `issuers`. */
+  /** The issuer, which is one of `issuers`. */
   readonly issuer: string
   readonly clientId: string
-  /** Read at each discovery; null: a public client. */
+  /** The file of the secret, read at each discovery; null: a public client. */
   readonly clientSecretFile: string | null
-  /** With a private JWK, in place of a secret; null: none. */
+  /** The file of a private JWK, used in place of a secret; null: none. */
   readonly clientKeyFile: string | null
-  /** Empty: the only provider, whose callback has no name. */
+  /** The name in the callback's path; empty for the only provider, whose callback has none. */
   readonly name: string
   readonly label: string
   readonly scope: string
-  /** The parameters of the authorization request. */
+  /** Further parameters of the authorization request. */
   readonly parameters: { readonly [name: string]: string }
 }
 export type SignInEntry = {
@@ -37,7 +37,7 @@ export type SignInEntry = {
   readonly pages: PagesEntry
 }
 
-/** Null: nobody signs in here, or there are errors, which were reported to the reader. */
+/** Null: the file has no sign-in, or it has errors, which were reported to the reader. */
 export function readSignIn(
   reader: YamlReader,
   node: Node | null,
@@ -45,7 +45,7 @@ export function readSignIn(
 ): SignInEntry | null {
   const members = node === null ? null : reader.members(node, 'sign_in', SIGN_IN)
   if (members === null) return null
-  // Chromium and Firefox keep such cookies of loopback, too.
+  // Chromium and Firefox accept such cookies over http from loopback, too.
   if (!isSafeKeyUrl(file.publicUrl))
     reader.report(
       node,
@@ -91,7 +91,7 @@ function readProvider(
     reader.report(members.name, 'name must be 1 to 32 small letters, digits and -')
   if (issuer !== null && !issuers.some((known) => known.issuer === issuer))
     reader.report(members.issuer, `${issuer} is not one of issuers, so its tokens would be refused`)
-  // The ID tokens of everybody who signs in there would count as credentials.
+  // With such terms, the ID token of everybody who signs in there would count as an access token.
   const external = issuers.find((known) => known.issuer === issuer)?.external ?? null
   if (external?.workloads === true && [external.audience].flat().some((audience) => audience === clientId))
     reader.report(
@@ -133,7 +133,7 @@ function readParameters(reader: YamlReader, node: Node | null): { readonly [name
   return found
 }
 
-/** RFC 9700 section 4.4.2.2: each issuer answers at an address of its own. */
+/** Reports names that two providers share: each issuer must answer at an address of its own (RFC 9700 section 4.4.2.2). */
 function checkNames(reader: YamlReader, node: Node | null, providers: readonly ProviderEntry[]): void {
   if (providers.length === 1) return
   if (providers.some(({ name }) => name === '')) reader.report(node, 'each of several providers needs a name')

@@ -12,19 +12,19 @@ import type { YamlReader } from './words/yaml-reader.ts'
 export type RouteTest = {
   readonly line: number
   readonly method: string
-  /** Origin or absolute form. */
+  /** The target in origin form or absolute form. */
   readonly target: string
-  /** Claims of the token; null: no token. */
+  /** Claims of the token; null: no token is sent. */
   readonly as: { readonly [claim: string]: ContextValue } | null
-  /** The address of the client; null: not known. */
+  /** The address of the client; null: unknown. */
   readonly from: string | null
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Null: none. */
+  /** Null: the request has no body. */
   readonly body: string | null
-  /** An answer of the service, and the questions about its items that are allowed; null: none. */
+  /** An answer of the service, and the questions about its items that are allowed; null: only the request is tested. */
   readonly answer: { readonly text: string; readonly allowed: readonly string[] } | null
   readonly expect: {
-    /** Id of the route; null: not tested. */
+    /** The id of the route; null: it is not tested. */
     readonly route: string | null
     readonly asks: readonly string[] | null
     readonly context: { readonly [parameter: string]: ContextValue } | null
@@ -100,7 +100,7 @@ function readRequest(reader: YamlReader, { request, body, arguments: given }: No
   }
 }
 
-/** The message as a client sends it, to the route that is expected or the only one of the kind. */
+/** The body of a message as MCP clients send it, and the route for it: the expected one, or the only one for MCP. */
 function readMcp(
   reader: YamlReader,
   { mcp, body, arguments: given }: Nodes,

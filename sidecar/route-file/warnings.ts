@@ -44,7 +44,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
 const TOKEN_KEPT =
   'the service gets Authorization and DPoP only while the file is in shadow mode: say forward_token: true if it needs them, or false to try without'
 
-/** Routes that browsers which sign in will not reach. */
+/** Warns of hosts and routes that browsers cannot reach after they sign in, and of a sign-in without effect. */
 export function signInWarnings(file: RouteFile): string[] {
   const { signIn, routes, publicUrl } = file
   if (signIn === null) return routes.some((route) => !route.signIn) ? [NOBODY_SIGNS_IN] : []
@@ -64,7 +64,7 @@ export function signInWarnings(file: RouteFile): string[] {
   ]
 }
 
-/** Whoever forgets the service of one route sends its requests to another one. */
+/** Warns of a route without a service beside routes with one: its requests would go to another service. */
 const upstreamWarnings = (routes: readonly Route[]): string[] =>
   routes.flatMap(({ id, host, upstream }) => {
     const other = routes.find((one) => host !== null && one.host === host && one.upstream !== null)
@@ -73,7 +73,7 @@ const upstreamWarnings = (routes: readonly Route[]): string[] =>
       : [`${id} leads to the upstream of the file, but ${other.id} of the same host has its own`]
   })
 
-/** Values that two issuers could give to different people. */
+/** Warns of claims that two issuers could give to different people under one value. */
 function identityWarnings({ headers, issuers }: RouteFile): string[] {
   const { identity = [] } = headers
   return issuers.length < 2 || identity.length === 0
@@ -83,7 +83,7 @@ function identityWarnings({ headers, issuers }: RouteFile): string[] {
       ]
 }
 
-/** Lines for OPTIONS that look as if they let every preflight through to the service. */
+/** Warns of routes for OPTIONS that look as if they let every preflight pass to the service. */
 function preflightWarnings({ routes }: RouteFile): string[] {
   const lines = routes.filter(
     ({ method, pattern, check, cors }) => method === 'OPTIONS' && pattern.rest && !check && !cors,
@@ -106,7 +106,7 @@ function preflightWarnings({ routes }: RouteFile): string[] {
 
 const NOBODY_SIGNS_IN = 'sign_in of a route has no effect, because the file has no sign_in'
 
-/** A rule of several comparisons judges only the form of a call that its author thought of. */
+/** Warns of comparisons of a call of MCP: they check only the form of a call that their author thought of. */
 const mcpWarnings = (routes: readonly Route[]): string[] =>
   routes
     .filter(({ check, mcp }) => mcp === null && check !== null && comparisons(check).some(isOfMcp))
@@ -120,7 +120,7 @@ const isOfMcp = ({ source, value }: Extract<Check, { kind: 'equals' }>): boolean
 
 const NAMED_MAX = 5
 
-/** Which requests with bodies a door refuses because it gets none. */
+/** Warns of requests that a door refuses because its gateway sends it no bodies. */
 function doorWarnings({ doors, routes }: RouteFile): string[] {
   const blind = new Set(doors.filter((door) => !door.body).map(({ profile }) => profile))
   const ids = routes.filter((route) => judgesBodies(route, routes)).map(({ id }) => id)
@@ -139,7 +139,7 @@ function doorWarnings({ doors, routes }: RouteFile): string[] {
 const mcpAtDoor = (id: string): string =>
   `${id} at a door: calls are judged, but a gateway's door cannot edit answers. So lists of tools, prompts and resources are refused there, sessions of revisions before 2026-07-28 do not work, and a call that runs is not cut. Put the sidecar in front of the server instead`
 
-/** As `refuseOtherReadings` does, as far as routes of the same path tell. */
+/** True if `refuseOtherReadings` would read the body, judged by the routes of the same path. */
 function judgesBodies(route: Route, routes: readonly Route[]): boolean {
   const { check, context, method, body } = route
   if (body === 'keep') return false
@@ -162,7 +162,7 @@ function judgesBodies(route: Route, routes: readonly Route[]): boolean {
 
 type Folded = Protection & { readonly route: Route }
 
-/** Returns one sentence for each warning. */
+/** One sentence for each warning about the routes alone. */
 export function routeWarnings(routes: readonly Route[]): string[] {
   const hosts = Map.groupBy(routes, ({ host }) => host)
   const warnings = [...hosts.values()].flatMap((ofHost) => {
@@ -185,14 +185,14 @@ export function routeWarnings(routes: readonly Route[]): string[] {
   return [...new Set([...overlapWarnings(routes), ...warnings])]
 }
 
-// RFC 9110 section 9, RFC 5789, and what is registered for WebDAV and its extensions.
+// The methods of RFC 9110 section 9, of RFC 5789, and those registered for WebDAV and its extensions.
 const METHODS = new Set(
   '* GET HEAD POST PUT DELETE OPTIONS PATCH QUERY ACL BIND CHECKIN CHECKOUT COPY LABEL LINK LOCK MERGE MKACTIVITY MKCALENDAR MKCOL MKWORKSPACE MOVE ORDERPATCH PROPFIND PROPPATCH REBIND REPORT SEARCH UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE VERSION-CONTROL'.split(
     ' ',
   ),
 )
 
-/** Methods that nobody sends, because they are misspelt. Returns one sentence for each. */
+/** One sentence for each method that no client sends, because it is misspelt. */
 export const methodWarnings = (routes: readonly Route[]): string[] =>
   [...new Set(routes.map(({ method }) => method))]
     .filter((method) => !METHODS.has(method))
@@ -201,7 +201,7 @@ export const methodWarnings = (routes: readonly Route[]): string[] =>
         `${method} is not a registered HTTP method: no request may ever match its routes${/^(ANY|ALL)$/.test(method) ? '; did you mean "*"?' : didYouMean(method, METHODS)}`,
     )
 
-/** Routes such as `/docs/**` where nothing matches `/docs`. */
+/** Warns of routes such as `/docs/**` where no route matches `/docs`. */
 const restWarnings = (routes: readonly Route[]): string[] =>
   routes.flatMap((route) => {
     const path = route.pattern.rest ? toggled(route.pattern) : null
@@ -222,7 +222,7 @@ function commonPattern(a: Pattern, b: Pattern): Pattern {
 const narrower = (one: Segment | undefined, other: Segment | undefined): Segment | undefined =>
   one === undefined || other === undefined ? (one ?? other) : (commonSegment(one, other) ?? one)
 
-/** One sentence for each two paths, of which some request is refused. */
+/** One sentence for each two overlapping routes of which some common request is refused. */
 function overlapWarnings(routes: readonly Route[]): string[] {
   return routes.flatMap((one, at) =>
     routes.slice(0, at).flatMap((other) => {
@@ -246,7 +246,7 @@ function agree(one: Route, other: Route, common: Pattern): boolean {
   return mine === theirs
 }
 
-/** Two routes whose paths differ only in case or in a trailing slash, and whose checks differ. */
+/** Warns of two routes whose paths differ only in case or in a trailing slash, and whose checks differ. */
 function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
   const same = earlier.filter(
     (other) =>
@@ -260,7 +260,7 @@ function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
   )
 }
 
-/** Paths that differ from the route's path only by a trailing slash, and match another route. */
+/** Warns of paths that differ from the route's only by a trailing slash, and match another route. */
 function nearly(theirs: Folded, all: readonly Folded[]): string[] {
   const path = toggled(theirs.pattern)
   const shown = toggled(theirs.route.pattern)
@@ -273,7 +273,7 @@ function nearly(theirs: Folded, all: readonly Folded[]): string[] {
   ]
 }
 
-/** Paths of the route that match another route when the trailing slash is toggled. */
+/** Warns of paths of the route that match another route when the trailing slash is toggled. */
 function passedOver(ours: Folded, all: readonly Folded[]): string[] {
   const path = toggled(ours.pattern)
   const shown = toggled(ours.route.pattern)
@@ -287,7 +287,7 @@ function passedOver(ours: Folded, all: readonly Folded[]): string[] {
   ]
 }
 
-/** Paths that go on after the name of the script that the route has, and match another route. */
+/** Warns of paths that continue after a script of the route, and match another route. */
 function behindScript(theirs: Folded, all: readonly Folded[]): string[] {
   const { segments, rest } = theirs.pattern
   const names = segments.map((segment) => (segment.kind === 'literal' ? segment.text : ''))
@@ -301,7 +301,7 @@ function behindScript(theirs: Folded, all: readonly Folded[]): string[] {
   ]
 }
 
-/** Paths that lack the format of the file that the route has, and match another route. */
+/** Warns of paths that lack the format of the route's file, and match another route. */
 function withoutFormat(theirs: Folded, all: readonly Folded[]): string[] {
   const { segments, rest } = theirs.pattern
   const last = segments.at(-1)
@@ -312,7 +312,7 @@ function withoutFormat(theirs: Folded, all: readonly Folded[]): string[] {
     const ours = taking(path, theirs, all)
     const isTaken = all.some((other) => isSame(other.pattern, path) && covers(other.route.method, theirs.route.method))
     if (isTaken || ours === undefined) return []
-    // A parameter of the other route knows the name with its format, too.
+    // The other route's parameter takes the name with its format as well.
     if (last.kind === 'parameter' && ours.pattern.segments.length === segments.length) return []
     if (!protectsOtherwise(ours, theirs, { path: theirs.pattern, read: path })) return []
     const without = withoutFormats(shown)[at] ?? shown
@@ -323,14 +323,14 @@ function withoutFormat(theirs: Folded, all: readonly Folded[]): string[] {
   })
 }
 
-/** The segment as servers know it that leave out its formats. */
+/** The segments as servers read the segment that leave out its formats. */
 function withoutFormats(segment: Segment): Segment[] {
   if (segment.kind === 'parameter') return formatsOf(segment).map(({ stem }) => ({ ...segment, after: stem }))
   const { text } = segment
   return isIndexFile(text) ? [] : stemsOf(text).map((stem) => ({ kind: 'literal', text: stem }))
 }
 
-/** A public route of all that Next.js serves beside its pages: the data of guarded pages is below it, too. */
+/** Warns of a public route for everything below `_next` of Next.js, since the data of guarded pages is there, too. */
 function dataOfPages(ours: Folded, all: readonly Folded[]): string[] {
   const { segments, rest } = ours.pattern
   const last = segments.at(-1)
@@ -351,7 +351,7 @@ const isRefused = (ours: Folded, theirs: Folded, path: Pattern): boolean => {
   return !isSame(read, theirs.pattern) && protectsOtherwise(ours, theirs, { path: theirs.pattern, read })
 }
 
-/** The most specific other route that matches all these paths for the method. */
+/** The most specific other route that matches all these paths and has the method. */
 function taking(path: Pattern, { route, pattern }: Folded, all: readonly Folded[]): Folded | undefined {
   const found = all.filter(
     (other) =>

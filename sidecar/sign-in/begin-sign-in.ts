@@ -1,4 +1,4 @@
-/** Sends a person to sign in: to the only provider, to the one that they chose, or to the page to choose on. */
+/** Sends a person to sign in: to the only provider, to the chosen one, or to the page for choosing. */
 
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
@@ -12,7 +12,7 @@ import type { Provider } from './provider.ts'
 import { parseJson } from './session.ts'
 import type { OwnCookies } from './session-store.ts'
 
-/** Path and query where the person goes on, and how strong the sign-in must be. */
+/** The path and query to which the person returns, and how strong the sign-in must be. */
 export type Goal = Omit<Start, 'provider'>
 export const HOME: Goal = { back: '/', stepUp: null }
 
@@ -20,31 +20,31 @@ export const HOME: Goal = { back: '/', stepUp: null }
 export type Asker = { readonly own: OwnCookies; readonly address: string; readonly frame: Frame }
 
 const LANDED_COOKIE = `${OWN_COOKIES}landed`
-/** A second sign-in within this time would be a loop that no person can leave. */
+/** A second sign-in within this time counts as a loop, which no person could leave. */
 const LANDED_SECONDS = 20
 const NOT_ANSWERING = 503
 const TOO_MANY = 429
 
 const landedFor = ({ stepUp }: Goal): string => (stepUp === null ? 'in' : 'up')
 
-/** For Set-Cookie: the browser came back from a sign-in for this. */
+/** A value for Set-Cookie: the browser has just returned from a sign-in for this goal. */
 export const landedCookie = (goal: Goal): string => ownCookie(LANDED_COOKIE, landedFor(goal), LANDED_SECONDS)
 
-/** True when the browser came back from such a sign-in just now, and it has not helped. */
+/** True when the browser has just returned from such a sign-in, which has not helped. */
 export const isLoop = (goal: Goal, own: OwnCookies): boolean => own.get(LANDED_COOKIE) === landedFor(goal)
 
-/** The address of the page that leads to a sign-in; its goal is sealed, so nobody else can make one. */
+/** The address of the page that leads to a sign-in. Its goal is sealed, so nobody else can make such an address. */
 export const signInUrl = ({ site, sealing }: SignInContext, goal: Goal, name = ''): string =>
   `${ownUrl(site, PATHS.signIn, name)}?goal=${sealing.seal('back', JSON.stringify({ ...goal, back: shortened(goal.back) }))}`
 
-/** The start for an address that was not sealed here. */
+/** The goal in the address; the start page for one that was not sealed here. */
 export function goalOf(query: string | null, { sealing }: SignInContext): Goal {
   const [sealed = '', ...more] = new URLSearchParams(query ?? '').getAll('goal')
   const text = more.length > 0 ? null : sealing.open('back', sealed)
   return text === null ? HOME : ((parseJson(text) ?? HOME) as Goal)
 }
 
-/** To the provider, or to the page where the person chooses one. */
+/** Sends the browser to the provider, or to the page where the person chooses one. */
 export async function lead(goal: Goal, asker: Asker, context: SignInContext): Promise<DenialAnswer> {
   const [only, ...others] = [...context.providers.values()]
   if (only !== undefined && others.length === 0) return sendTo(only, goal, asker, context)

@@ -23,9 +23,9 @@ import { ownerProblem } from './token-owner.ts'
 type OwnCookies = ReturnType<typeof separateCookies>['own']
 
 const FORM = { bytesMax: 16_384, timeoutMs: 10_000 }
-/** The cookie, or the record, is written again after this part of the time that a session may be idle. */
+/** The cookie or record is written again after this fraction of the time that a session may be idle. */
 const TOUCHES = 4
-/** Denials that a sign-in may cure. */
+/** Denials that a sign-in may resolve. */
 const NOT_SIGNED_IN = new Set(['token_missing', 'token_invalid', 'token_expired'])
 
 export function createBrowser(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Browser {
@@ -36,7 +36,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
   let session: Session | null = null
   let cookies: readonly string[] = []
 
-  /** A session is kept for one host; a cookie on another one was not put there by a browser. */
+  /** True at the host for which sessions exist. On another host, the cookie was not set by us. */
   const isHere = ({ host }: InboundRequest): boolean => host.hostname === site.hostname
 
   /** Fields, names and values alternating, that remove cookies which another page set: these could hide a session, or fill requests. */
@@ -60,7 +60,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
     },
     async authorize(request, { upgrade, renews }) {
       if (!own.has(SESSION_COOKIE) || !isHere(request)) return request
-      // Two identities in one request: whichever is believed, somebody else may have meant the other.
+      // The request has two identities: sidecar and service could each mean another one.
       if (request.authorization.length > 0) throw malformed('A request has either credentials or a session, not both')
       requireOwnPage(request, { origin: site.origin, upgrade })
       const opened = await openSession(own, context, renews ? idleMaxMs : null)
@@ -89,7 +89,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       try {
         const readForm = (): Promise<Buffer> => readWhole(client, request, FORM)
         const answer = await answerOwn({ request, own, readings, readForm }, context)
-        // The fields that the page itself sets come last, and stay.
+        // The fields that the page itself sets come last, so that they win.
         return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {
         return failedPage(err, { request, requestId, context })
@@ -98,7 +98,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
   }
 }
 
-/** Sends a document to an issuer. What is no document, or has come back again and again, gets the way there. */
+/** Sends a document request to an issuer. Other requests, and those in a loop, get a page with a link to the sign-in. */
 async function answerBySignIn(
   about: {
     readonly denial: Parameters<Browser['answer']>[0]
@@ -114,7 +114,7 @@ async function answerBySignIn(
   if (reader === 'document' && !isLoop(goal, own)) {
     const provider = goal.stepUp === null ? undefined : context.providers.get(session?.provider ?? '')
     const asker = { own, address: seen.clientAddress, frame }
-    // The cookie of a session that is over stays: in another tab the browser may have a new one of this name by now.
+    // The cookie of the ended session is not removed: in another tab the browser may already have a new one of this name.
     return provider === undefined ? lead(goal, asker, context) : sendTo(provider, goal, asker, context)
   }
   const acts: Act[] = [{ label: frame.words.acts.signIn, href: signInUrl(context, goal) }]
@@ -123,7 +123,7 @@ async function answerBySignIn(
 
 const SERVER_ERRORS = 500
 
-/** Ways on after a denial that no sign-in of this person cures. */
+/** Links for a person after a denial that signing in again does not resolve. */
 function actsFor(
   code: ProblemCode,
   about: {
@@ -140,7 +140,7 @@ function actsFor(
   const goal = { back, stepUp: null, asksWho: true } as const
   const may = [
     isSignedIn && isRefusal(code) && { label: labels.otherAccount, href: signInUrl(context, goal) },
-    // A form would be sent without its content.
+    // A form would be sent again without its content, so this is only for GET.
     denialStatus(code) >= SERVER_ERRORS && seen.method === 'GET' && { label: labels.again, href: urlAt(site, back) },
     seen.target.path !== '/' && { label: labels.home, href: urlAt(site, '/'), plain: true as const },
     isSignedIn && { label: labels.signOut, href: ownUrl(site, PATHS.signOut), plain: true as const },
@@ -166,7 +166,7 @@ function failedPage(
   return denialPage(frame, { code: 'issuer_unavailable', members: {}, subject: null }, { requestId, path, acts })
 }
 
-/** `cookies`: names and values that keep the session. `idleMaxMs` null: it is left as it is. Null: the browser has no session. */
+/** `cookies`: values that keep the session. `idleMaxMs` null: the session is not extended. Null: the browser has no session. */
 async function openSession(
   own: OwnCookies,
   context: SignInContext,
@@ -191,7 +191,7 @@ async function openSession(
   const isIdle = clock() - renewed.seenMs >= idleMaxMs / TOUCHES
   if (renewed === found && !isIdle) return { session: found, cookies: [] }
   const session = { ...renewed, seenMs: clock() }
-  // A session that has become too large for cookies goes on with the tokens that it has.
+  // If the session has become too large for cookies, it continues with its former tokens.
   return { session, cookies: (await sessions.keep(session, own)) ?? [] }
 }
 
@@ -219,7 +219,7 @@ async function counted({ issuer }: Session, { count }: SignInContext, renew: () 
 
 type Renewed = Awaited<ReturnType<NonNullable<ReturnType<SignInContext['providers']['get']>>['refresh']>>
 
-/** Rejects with TokenError for a token that this sidecar would refuse. */
+/** Rejects with TokenError for tokens that this sidecar would refuse. */
 async function renewedBy(former: Session, tokens: Renewed, context: SignInContext): Promise<Session> {
   const { clock } = context
   const claims = await context.tokens.verify(tokens.accessToken)

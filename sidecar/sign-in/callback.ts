@@ -1,4 +1,4 @@
-/** The browser comes back from the issuer: its code becomes a session, if this browser began the sign-in. */
+/** Handles the browser's return from the issuer: its code becomes a session, if this browser began the sign-in. */
 import { randomBytes } from 'node:crypto'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
@@ -23,7 +23,7 @@ const STATUSES = { cancelled: REFUSED, issuer_refused: REFUSED, tokens_refused: 
 type Visit = { readonly own: OwnCookies; readonly frame: Frame; readonly context: SignInContext }
 type Texts = { readonly title: string; readonly text: string }
 
-/** `name`: of the provider, at the end of the path. Rejects with RequestError. */
+/** `name`: the provider's name, at the end of the path. Rejects with RequestError. */
 export async function returned(
   request: InboundRequest,
   name: string,
@@ -68,7 +68,7 @@ export async function returned(
   }
 }
 
-/** Redirects only with a session, so that a browser without cookies ends here and not in a loop. */
+/** The page for a sign-in that failed. Only a session leads to a redirect, so a browser without cookies ends here and not in a loop. */
 async function unfinished(
   { kind, start }: Extract<Returned, { kind: 'foreign' | 'stranger' | 'late' }>,
   { own, frame, context }: Visit,
@@ -84,14 +84,14 @@ async function unfinished(
     return { ...rest, fields: [...fields, 'set-cookie', landedCookie(goal)] }
   }
   const { returned: texts } = frame.words
-  // A browser with many tabs keeps the latest starts: this one waits for another to sign the person in.
+  // A browser with many tabs keeps only the latest starts, so this tab waits until another one has signed the person in.
   const retry = kind === 'stranger' && hasStarts(own) ? ['refresh', RETRY_SECONDS] : []
   const acts = [{ label: frame.words.acts.signIn, href: signInUrl(context, goal) }]
   const text = { title: texts.unfinished, paragraphs: [texts[kind], texts.nobody], acts }
   return pageAnswer(frame, REFUSED, text, retry)
 }
 
-/** A sentence for the log when the tokens do not belong to a person whom this sidecar admits. */
+/** The session; a text is the reason, for the log, for which the tokens do not belong to a person whom this sidecar admits. */
 async function sessionOf(tokens: Tokens, provider: Provider, context: SignInContext): Promise<Session | string> {
   const { accessToken, refreshToken, idToken, claims } = tokens
   const { issuer, name } = provider.entry
@@ -119,7 +119,7 @@ async function sessionOf(tokens: Tokens, provider: Provider, context: SignInCont
   }
 }
 
-/** An ID token without acr leaves it to the PDP, or to the access token. */
+/** True if the ID token's sign-in is too weak. Without acr, the PDP or the access token decides later. */
 const isTooWeak = ({ claims }: Tokens, { stepUp }: Goal): boolean =>
   stepUp !== null &&
   stepUp.acrValues.length > 0 &&
@@ -127,8 +127,8 @@ const isTooWeak = ({ claims }: Tokens, { stepUp }: Goal): boolean =>
   !stepUp.acrValues.includes(claims.acr)
 
 /**
- * Each sign-in gets a new session. That of somebody else ends, because an attacker may have planted it. One of the same person
- * goes on: other tabs may have requests under way with it.
+ * Each sign-in gets a new session. The former session ends if it is of another person, since an attacker may have planted it. One of the
+ * same person continues: other tabs may have requests under way with it.
  */
 async function land(
   session: Session,

@@ -1,4 +1,4 @@
-/** The parts of signing in that are shared, made from one route file, and where their pages are. */
+/** The shared parts of signing in, made from one route file, and the paths of its pages. */
 import type { Attempts } from '../../pdp/shared/base/attempts.ts'
 import type { AlgorithmName } from '../../pdp/shared/token/algorithms.ts'
 import type { KeySource } from '../../pdp/shared/token/keys.ts'
@@ -14,20 +14,20 @@ import type { Sessions } from './session-store.ts'
 export type Site = {
   readonly origin: string
   readonly hostname: string
-  /** Path under which clients reach the sidecar, without a trailing slash. */
+  /** The path under which clients reach the sidecar, without a trailing slash. */
   readonly base: string
 }
 export type SignInContext = {
   readonly site: Site
   readonly theme: Theme
   readonly providers: ReadonlyMap<string, Provider>
-  /** By issuer. */
+  /** Keys by issuer. */
   readonly issuers: ReadonlyMap<string, TrustedKeys>
   readonly sealing: Sealing
   readonly sessions: Sessions
   readonly refresher: Refresher
   readonly memory: SignInMemory
-  /** Bounds what one client's address may begin. */
+  /** Bounds how many sign-ins one client address may begin. */
   readonly starts: Attempts
   readonly tokens: TokenVerifier
   /** Milliseconds since the epoch. */
@@ -35,11 +35,11 @@ export type SignInContext = {
   readonly count: (step: SignInStep) => void
   readonly log: { info(line: object): void; warn(line: object): void }
 }
-/** How each step may end that is counted: fixed sets, for nobody may choose the labels of metrics. */
+/** The outcomes of each step that are counted. The sets are fixed, since no client may choose the labels of metrics. */
 type Outcomes = {
-  /** A browser was sent to the issuer, or could not be. */
+  /** A browser was sent to the issuer, or could not be sent. */
   readonly sent: 'done' | 'issuer_unavailable' | 'too_many'
-  /** It came back. `stranger`: begun in another browser, or finished before. */
+  /** The browser came back. `stranger`: the sign-in was begun in another browser, or is finished. */
   readonly returned:
     | 'done'
     | 'cancelled'
@@ -56,7 +56,7 @@ type Outcomes = {
 }
 export type SignInStep = {
   [Step in keyof Outcomes]: {
-    /** The issuer of the route file; empty: not known. */
+    /** The issuer of the route file; empty: unknown. */
     readonly issuer: string
     readonly step: Step
     readonly outcome: Outcomes[Step]
@@ -65,11 +65,11 @@ export type SignInStep = {
 export type TrustedKeys = {
   readonly keys: KeySource
   readonly algorithms: readonly AlgorithmName[]
-  /** Not the PDP: its subjects may have other names in access tokens than in ID tokens. */
+  /** True for an issuer other than the PDP: its access tokens may name a subject differently from its ID tokens. */
   readonly isExternal: boolean
 }
 
-/** No route can have these paths: the sidecar answers them itself. */
+/** The beginning of paths that the sidecar answers itself, so no route can have them. */
 export const OWN_PATHS = '/.portcullis/'
 export const PATHS = {
   signIn: 'sign-in',
@@ -84,7 +84,7 @@ export function siteOf(publicUrl: string): Site {
   return { origin, hostname: hostname.toLowerCase(), base: pathname.replace(/\/+$/, '') }
 }
 
-/** Absolute, so that no part of it can be read as another host. `path` begins with one slash. */
+/** The absolute URL, so that no part of it can be read as another host. `path`: begins with one slash. */
 export const urlAt = ({ origin, base }: Site, path: string): string => `${origin}${base}${path}`
 
 export const ownUrl = (site: Site, path: string, name = ''): string =>

@@ -1,4 +1,4 @@
-/** The page that a person reads when a request is denied: what is missing and what to do, in place of a problem document. */
+/** The page for a person whose request is denied, in place of a problem document: what is missing, and what to do. */
 import { type Html, html } from '../../pdp/shared/base/html.ts'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { fill } from '../../pdp/shared/pages/words.ts'
@@ -23,7 +23,7 @@ const HEADS: { readonly [code in ProblemCode]?: Head } = {
   busy: 'busy',
   overloaded: 'busy',
 }
-/** Another person, or a change of rights, would get further. */
+/** Denials that would not happen to another person, or after a change of rights. */
 const REFUSALS: ReadonlySet<ProblemCode> = new Set(['permission_denied', 'entitlement_required', 'scope_insufficient'])
 const SERVER_ERRORS = 500
 
@@ -41,7 +41,7 @@ export function denialPage(
   const head = HEADS[code] ?? (problem.status >= SERVER_ERRORS ? 'undecided' : 'other')
   const { title, text } = words.denials[head]
   const missing = missingOf(members, words)
-  // A wrong address is nobody's fault, and asking does not help.
+  // For a wrong address nobody can be asked.
   const asks = isRefusal(code) ? [askParagraph(frame)] : problem.status >= SERVER_ERRORS ? askLine(frame) : []
   return pageAnswer(
     frame,
@@ -62,7 +62,7 @@ export function denialPage(
   )
 }
 
-/** The missing thing, by the names of the route and the request: nothing that only the log may hold. */
+/** The missing thing, in the names of the route and the request. It contains nothing that only the log may contain. */
 function missingOf({ entitlement, scope, missing }: Denial['members'], { missing: texts }: Words): Html | null {
   if (entitlement !== undefined) return fill(texts.entitlement, { key: shownStrong(entitlement) })
   if (scope !== undefined) return fill(texts.scope, { scope: shownStrong(scope) })
@@ -79,6 +79,6 @@ const shownType = (type: string): Html => html`${spoken(type)}`
 
 const REPLACED = new Set(['content-type', 'content-length', 'cache-control'])
 
-/** Challenges and the like, which hold for a page, too. */
+/** Fields of the problem document that a page needs, too, such as challenges. */
 const otherFields = (fields: readonly string[]): string[] =>
   fields.filter((_, at) => !REPLACED.has(fields[at - (at % 2)] ?? ''))

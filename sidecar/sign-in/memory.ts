@@ -1,9 +1,9 @@
-/** The values that replicas must agree on about sessions; they end by themselves. One implementation is this process, the other Redis. */
+/** The values about sessions on which replicas must agree. They expire by themselves. Stored in this process or in Redis. */
 
 export type SignInMemory = {
-  /** True when all replicas see the same. */
+  /** True when all replicas see the same values. */
   readonly isShared: boolean
-  /** In the order of the keys; null: absent. Rejects when it cannot be known. */
+  /** The values in the order of the keys; null: absent. Rejects when this cannot be known. */
   get(keys: readonly string[]): Promise<readonly (string | null)[]>
   put(key: string, value: string, ttlMs: number): Promise<void>
   /** True when the key was absent, and is now present. */
@@ -14,7 +14,7 @@ export type SignInMemory = {
 
 const ENTRIES_MAX = 200_000
 
-/** Rejects when it is full: to forget a session that was ended would revive it. */
+/** Rejects when it is full: if it forgot that a session was ended, the session would be valid again. */
 export function processMemory(options: {
   /** Milliseconds since the epoch. */
   readonly clock: () => number

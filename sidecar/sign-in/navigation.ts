@@ -1,17 +1,17 @@
-/** A browser's words about a request of its own: whether a person will see the answer, and whose page sent it. */
+/** Reads from a browser's fields whether a person will see the answer, and which page sent the request. */
 import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Frame, Theme } from './pages.ts'
 import { readerWords } from './words/words.ts'
 
-/** `document`: a person waits for a page, and may be sent elsewhere. `page`: only a page makes sense. `program`: neither. */
+/** `document`: a person waits for a page, and may be redirected. `page`: only a page is useful. `program`: neither. */
 export type Reader = 'document' | 'page' | 'program'
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 const READS = new Set(['GET', 'HEAD'])
 
-/** The value of a field that must come once; null: absent, or more than once. */
+/** The value of a field that must occur once; null: absent or repeated. */
 function only({ raw, names }: InboundRequest, name: string): string | null {
   let found: string | null = null
   for (const [at, folded] of names.entries()) {
@@ -22,7 +22,7 @@ function only({ raw, names }: InboundRequest, name: string): string | null {
   return found
 }
 
-/** By Fetch metadata (W3C), or by the Accept field of browsers without it. Credentials are what programs send. */
+/** Decides by Fetch metadata (W3C), or for browsers without it by the Accept field. Only programs send credentials. */
 export function readerOf(request: InboundRequest): Reader {
   if (request.authorization.length > 0 || isPrefetch(request)) return 'program'
   const isRead = READS.has(request.method)
@@ -36,13 +36,13 @@ export function readerOf(request: InboundRequest): Reader {
   return isRead && (dest === 'document' || dest === null) ? 'document' : 'page'
 }
 
-/** In the language that the browser asks for. */
+/** The theme in the language for which the browser asks. */
 export const frameFor = (request: InboundRequest, theme: Theme): Frame => ({
   ...theme,
   words: readerWords(only(request, 'accept-language')),
 })
 
-/** Nobody has asked for the page yet, and nobody may ever. */
+/** True for a page that the browser fetches ahead: no person has asked for it, and perhaps no person will. */
 export const isPrefetch = (request: InboundRequest): boolean =>
   ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) => {
     const value = only(request, name)
@@ -54,7 +54,7 @@ function acceptsHtml(accept: string | null): boolean {
   return parts.some((part) => mediaTypeOf(part) === 'text/html' && !/;[ \t]*q=0(\.0*)?[ \t]*(;|$)/i.test(part))
 }
 
-/** True for a request of a page of `origin`: the browser says so, and nothing that it says is against it. */
+/** True for a request by a page of `origin`: at least one field of the browser says so, and no other contradicts it. */
 export function isOwnPage(request: InboundRequest, origin: string): boolean {
   if (request.names.filter((name) => name === 'origin' || name === 'sec-fetch-site').length > 2) return false
   const [site, from] = [only(request, 'sec-fetch-site'), only(request, 'origin')]
@@ -63,8 +63,8 @@ export function isOwnPage(request: InboundRequest, origin: string): boolean {
 }
 
 /**
- * A browser sends the cookie with requests that pages of others make, too. So it counts for requests that change nothing, and
- * for those of our own pages. Throws RequestError.
+ * A browser sends the cookie even with requests by pages of others. So the cookie counts only for requests that change nothing, and for
+ * those by our own pages. Throws RequestError.
  */
 export function requireOwnPage(
   request: InboundRequest,

@@ -12,7 +12,7 @@ import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.
 export type OwnRequest = {
   readonly request: InboundRequest
   readonly own: OwnCookies
-  /** Each way to read cookies that came more than once. */
+  /** All cookies of the sidecar, with one set for each value of those that came more than once. */
   readonly readings: readonly OwnCookies[]
   /** Rejects with RequestError. */
   readonly readForm: () => Promise<Buffer>
@@ -31,7 +31,7 @@ export async function answerOwn(
   const allow = (...methods: readonly string[]): void => {
     if (!methods.includes(method))
       throw new RequestError('method_unsupported', `This page takes ${methods.join(' and ')}`)
-    // Only what a person asks for may begin or end anything.
+    // A prefetch must neither begin nor end anything, since no person has asked for it.
     if (isPrefetch(request)) throw malformed('This page cannot be fetched ahead')
   }
   const provider = context.providers.get(name)

@@ -6,12 +6,12 @@ import { fill } from '../../pdp/shared/pages/words.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Words } from './words/words.ts'
 
-/** How pages look, and whom they name to ask. */
+/** How pages look, and whom people can ask for access. */
 export type Theme = {
   readonly brand: ReturnType<typeof createBrand>
-  /** The operator's line; null: whoever runs the host. */
+  /** A line of the operator; null: people are told to ask whoever operates the host. */
   readonly ask: string | null
-  /** Where people believe to be. */
+  /** The host that people see in the address. */
   readonly host: string
 }
 /** The theme, in the language of one reader. */
@@ -21,19 +21,19 @@ export type PageText = {
   readonly title: string
   readonly paragraphs: readonly (string | Html)[]
   readonly acts?: readonly Act[]
-  /** Values to name when asking for help. English ones are texts for who looks after the application. */
+  /** Values for people to name when they ask for help. Texts marked `en` are for the operator of the application. */
   readonly about?: readonly (readonly [name: string, value: string, lang?: 'en'])[]
 }
 
-/** Longer values say nothing more to a person, and others have chosen them. */
+/** Others choose these values, and longer ones do not help a person. */
 const SHOWN_MAX = 160
 
-/** Shows what others have written: bounded, with nothing in it that nobody sees. */
+/** The text of others as pages show it: bounded, and without invisible characters. */
 export function shown(text: string): string {
   const seen = visible(text.slice(0, SHOWN_MAX))
   return text.length <= SHOWN_MAX ? seen : `${seen}…`
 }
-/** The same, set apart from the sentence around it. */
+/** The same, emphasized within its sentence. */
 export const shownStrong = (text: string): Html => html`<strong>${shown(text)}</strong>`
 
 /** `fields`: fields to add, names and values alternating. */
@@ -48,7 +48,7 @@ export function pageAnswer(
   return { status, fields: [...headers(frame, body), ...fields], body }
 }
 
-/** The operator's line says whom to ask, and the brand has the address. */
+/** Says whom to ask: the operator's line, with the support address of the brand. */
 export function askParagraph({ ask, host, brand: { support }, words: { ask: texts } }: Frame): Html {
   const line = ask === null ? fill(texts.anybody, { host: shownStrong(host) }) : html`${ask}`
   if (support === undefined) return line
@@ -57,7 +57,7 @@ export function askParagraph({ ask, host, brand: { support }, words: { ask: text
   return html`${line} <a href="${support}">${label}</a>`
 }
 
-/** The same only where an operator wrote a line. */
+/** The same, but only if the operator has written a line. */
 export const askLine = (frame: Frame): readonly Html[] => (frame.ask === null ? [] : [askParagraph(frame)])
 
 const link = ({ label, href, plain }: Act): Html =>
@@ -81,7 +81,7 @@ export function chooserPage(frame: Frame, choices: readonly Act[]): DenialAnswer
   return { status: 200, fields: headers(frame, body), body }
 }
 
-/** Only this page's own form can sign out: a link of somebody else leads here and no further. */
+/** The page to sign out. Only its own form signs out: a link of another site ends here. */
 export function signOutPage(
   frame: Frame,
   { action, home }: { readonly action: string; readonly home: string },
@@ -96,7 +96,7 @@ export function signOutPage(
   return { status: 200, fields: headers(frame, body, 'same-origin'), body }
 }
 
-/** The address of a page may have a code (RFC 9700 section 4.2.4). A form needs its origin, which `no-referrer` hides. */
+/** The address of a page may contain a code (RFC 9700 section 4.2.4). A form must send its origin, which `no-referrer` would hide. */
 const headers = ({ brand }: Frame, body: string, referrer: 'no-referrer' | 'same-origin' = 'no-referrer'): string[] => [
   'content-type',
   'text/html; charset=utf-8',

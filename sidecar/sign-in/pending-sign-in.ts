@@ -1,4 +1,4 @@
-/** One sign-in from its start to its callback: bound to the browser by a cookie, and to where it came from by the sealed state. */
+/** One sign-in from its start to its callback. A cookie binds it to the browser, and the sealed state to the page that began it. */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -8,13 +8,13 @@ import type { OwnCookies } from './session-store.ts'
 
 export type Start = {
   readonly provider: string
-  /** Path and query on this origin, where the person goes on. */
+  /** The path and query on this origin to which the person returns. */
   readonly back: string
   readonly stepUp: StepUp | null
-  /** The issuer asks who it is, although it may know. */
+  /** True: the issuer asks for the account, even if it knows one. */
   readonly asksWho?: true
 }
-/** The start that the authorization request is made from. Nothing of it but the state leaves this process and the browser's cookie. */
+/** The values for the authorization request. Only `state` leaves this process and the browser's cookie as it is. */
 export type Begun = {
   readonly state: string
   readonly nonce: string
@@ -30,26 +30,26 @@ export type Returned =
       readonly verifier: string
       readonly cookie: string
     }
-  /** `foreign`: not sealed here. `stranger`: begun in another browser, or finished before. */
+  /** `foreign`: the state was not sealed here. `stranger`: the sign-in was begun in another browser, or is finished. */
   | { readonly kind: 'foreign' | 'stranger' | 'late'; readonly start: Start | null }
 
-/** The browser has begun sign-ins that may still end. */
+/** True: the browser has begun sign-ins that may still be finished. */
 export const hasStarts = (own: OwnCookies): boolean => own.keys().some((name) => name.startsWith(STATE_COOKIE))
 
 const STATE_COOKIE = `${OWN_COOKIES}state-`
 export const START_SECONDS = 600
 const SECRET_BYTES = 32
 const ID_BYTES = 9
-/** Tabs that sign in at the same time. */
+/** How many sign-ins of one browser may be open at the same time, as in several tabs. */
 const STARTS_MAX = 4
 const BACK_CHARS_MAX = 2_048
 
 type Sealed = Start & { readonly id: string; readonly bound: string; readonly atMs: number }
 
-/** Everything secret comes from what the cookie holds, so a state that somebody reads is of no use without the browser. */
+/** All secret values are derived from the cookie, so a stolen state is useless without the browser. */
 const derived = (secret: string, what: 'state' | 'nonce' | 'verifier'): string => digestOf(`sign-in ${what} ${secret}`)
 
-/** A path that is too long for an address leads to the path without its query, or to the start. */
+/** The path to which the person returns. If it is too long for an address, its query goes, or it becomes the start page. */
 export function shortened(back: string): string {
   if (back.length <= BACK_CHARS_MAX) return back
   const [path = '/'] = back.split('?', 1)
@@ -59,7 +59,7 @@ export function shortened(back: string): string {
 export function begin(start: Start, own: OwnCookies, deps: { sealing: Sealing; clock: () => number }): Begun {
   const secret = randomBytes(SECRET_BYTES).toString('base64url')
   const atMs = deps.clock()
-  // Ids sort by age.
+  // Ids begin with the time, so that they sort by age.
   const id = `${Math.floor(atMs).toString(36)}-${randomBytes(ID_BYTES).toString('base64url')}`
   const sealed: Sealed = { ...start, back: shortened(start.back), id, bound: derived(secret, 'state'), atMs }
   const earlier = [...own.keys()].filter((name) => name.startsWith(STATE_COOKIE)).sort()
@@ -90,7 +90,7 @@ export function finish(state: string, own: OwnCookies, deps: { sealing: Sealing;
 const isEqual = (one: string, other: string): boolean =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
 
-/** Sealed by this program, so only another version of it can have written another form. */
+/** Null for another form: the text was sealed by this program, but perhaps by another version of it. */
 function parse(text: string): Sealed | null {
   const read = parseJson(text)
   if (typeof read !== 'object' || read === null) return null

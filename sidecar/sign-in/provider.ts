@@ -1,4 +1,4 @@
-/** One issuer where people sign in, spoken to by `openid-client`: authorization code with PKCE, refresh, and signing out. */
+/** One issuer where people sign in, reached by `openid-client`: authorization code with PKCE, refresh, and signing out. */
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
 import { readAtMost } from '../../pdp/shared/base/http-json.ts'
 import { isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
@@ -7,10 +7,10 @@ import { readableAnswer, readFailure } from '../../pdp/shared/token/provider-fai
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'
 
-/** The issuer's answer to the browser, or its refusal at the token endpoint. */
+/** The issuer has refused: in its answer to the browser, or at the token endpoint. */
 export class SignInRefused extends Error {
   override readonly name = 'SignInRefused'
-  /** RFC 6749 sections 4.1.2.1 and 5.2, or `invalid_response`. */
+  /** A code of RFC 6749 sections 4.1.2.1 and 5.2, or `invalid_response`. */
   readonly code: string
   constructor(code: string, message: string, cause?: unknown) {
     super(message, { cause })
@@ -31,32 +31,32 @@ export type Asking = {
   readonly redirectUri: string
   readonly acrValues: readonly string[]
   readonly maxAgeSeconds: number | null
-  /** For another account than the one that the issuer knows. */
+  /** True: the person wants another account than the one that the issuer knows. */
   readonly asksWho: boolean
 }
 export type Provider = {
   readonly entry: ProviderEntry
-  /** Where to send the browser: the request itself is pushed where the issuer takes it (RFC 9126). Rejects when the issuer does not answer. */
+  /** The address to which the browser is sent. If possible, the request itself is pushed (RFC 9126). Rejects if the issuer is silent. */
   authorizationUrl(asking: Asking): Promise<string>
   /** Rejects with SignInRefused, or with another error when the issuer does not answer. */
   redeem(callback: URL, asking: Pick<Asking, 'state' | 'nonce' | 'verifier' | 'maxAgeSeconds'>): Promise<Tokens>
   /** Rejects with SignInRefused, or with another error when the issuer does not answer. */
   refresh(refreshToken: string): Promise<Tokens>
-  /** RFC 7009. Does nothing at an issuer that cannot revoke. */
+  /** Revokes the token (RFC 7009). Does nothing at an issuer that cannot revoke. */
   revoke(token: string): Promise<void>
-  /** OpenID Connect RP-Initiated Logout; null: the issuer has none. */
+  /** The address to sign out of the issuer (OpenID Connect RP-Initiated Logout); null: the issuer has none. */
   endSessionUrl(hint: { readonly idToken: string | null; readonly returnTo: string }): Promise<string | null>
 }
 
 const ANSWER_SECONDS = 5
 const ANSWER_MS = ANSWER_SECONDS * 1_000
 const ANSWER_BYTES_MAX = 1024 * 1024
-/** As long as issuers' own metadata is usually cached; then its endpoints and our secret are read again. */
+/** The issuer's metadata is read again after this time, as caches usually do, and so is our secret. */
 const DISCOVERED_MS = 600_000
 
 type ProviderDeps = {
   readonly fetch: Fetch
-  /** For the token: the audience that the sidecar accepts, when the issuer knows resource indicators (RFC 8707). */
+  /** The audience to request for tokens, if the issuer knows resource indicators (RFC 8707); null: none. */
   readonly resource: string | null
   readonly readSecret: (path: string) => string
   readonly clock: () => number
@@ -76,7 +76,7 @@ export function createProvider(entry: ProviderEntry, { fetch, resource, readSecr
     return config
   }
 
-  /** A word of the issuer, or an answer that a check refuses, is no failure to answer. */
+  /** Runs a request. A refusal by the issuer, or by a check of its answer, is a SignInRefused; other errors mean no answer. */
   async function asking<T>(work: (client: Client, config: Configuration) => Promise<T>): Promise<T> {
     const [client, config] = await Promise.all([loadClient(), configuration()])
     try {
@@ -131,7 +131,7 @@ export function createProvider(entry: ProviderEntry, { fetch, resource, readSecr
 type Client = typeof import('openid-client')
 type Answer = Awaited<ReturnType<Client['authorizationCodeGrant']>>
 
-/** Imported only when somebody signs in, to save memory in each pod. */
+/** Imported only when a person signs in, to save memory in each pod. */
 const loadClient = (): Promise<Client> => import('openid-client')
 
 async function discover(
@@ -144,7 +144,7 @@ async function discover(
   const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
   const byKey = clientKeyFile === null ? null : await privateKeyJwt(client, clientKeyFile, readSecret)
   const auth = byKey ?? (secret === null ? client.None() : bySecret(client, secret))
-  // The signature of ID tokens is verified although they come from the issuer itself: http on loopback proves little.
+  // The signature of ID tokens is verified though they come directly from the issuer: http on loopback proves little.
   const execute = [...insecure, client.enableNonRepudiationChecks]
   const options = { timeout: ANSWER_SECONDS, execute, [client.customFetch]: bounded(fetch) }
   return client.discovery(new URL(issuer), clientId, undefined, auth, options).catch((err: unknown) => {
@@ -175,13 +175,13 @@ function tokensOf(answer: Answer): Tokens {
   }
 }
 
-/** OpenID Connect Core section 3.1.2.1. Issuers refuse the values that they do not know, and few of them say which they know. */
+/** OpenID Connect Core section 3.1.2.1: the prompt. Issuers refuse unknown values, and few publish those that they know. */
 function choosingPrompt(known: unknown, isOurs: boolean): 'login' | 'select_account' {
   const knows = (prompt: string): boolean => Array.isArray(known) && known.includes(prompt)
   return knows('select_account') || !(knows('login') || isOurs) ? 'select_account' : 'login'
 }
 
-/** OpenID Connect Core section 9. Rejects for what is no private key. */
+/** Client authentication by a private key (OpenID Connect Core section 9). Rejects for a file that is no private key. */
 async function privateKeyJwt(client: Client, path: string, readKey: (path: string) => string): Promise<ClientAuth> {
   const { importJWK } = await import('jose')
   const problem = `${path} must hold a private JWK with alg and kid`
@@ -189,7 +189,7 @@ async function privateKeyJwt(client: Client, path: string, readKey: (path: strin
   try {
     jwk = members(JSON.parse(readKey(path)))
   } catch (err) {
-    // The parser's own message quotes the key.
+    // The parser's own message would quote the key.
     throw new Error(err instanceof SyntaxError ? problem : `${path} cannot be read`)
   }
   if (jwk === null || typeof jwk.kid !== 'string' || !isAlgorithm(jwk.alg)) throw new Error(problem)
@@ -198,7 +198,7 @@ async function privateKeyJwt(client: Client, path: string, readKey: (path: strin
   return client.PrivateKeyJwt({ key, kid: jwk.kid })
 }
 
-/** OpenID Connect Discovery section 3: by HTTP Basic, unless the issuer says that it takes the secret in the form alone. */
+/** Client authentication by the secret: HTTP Basic, unless the issuer accepts it only in the form (OpenID Connect Discovery section 3). */
 function bySecret(client: Client, secret: string): ClientAuth {
   const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]
   return (metadata, ...rest) => {
@@ -208,7 +208,7 @@ function bySecret(client: Client, secret: string): ClientAuth {
   }
 }
 
-/** No endless answer. */
+/** A fetch whose answers are bounded in size. */
 const bounded =
   (fetch: Fetch): CustomFetch =>
   async (url, { method, headers, body: form, signal }) => {

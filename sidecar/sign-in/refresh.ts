@@ -8,22 +8,22 @@ import { digestOf, type Session } from './session.ts'
 
 export type Refresher = {
   /**
-   * The session with tokens that are good for a while, or as it is when it has no refresh token. Null: the issuer has ended
-   * it, and its access token has expired. Rejects with RequestError when the issuer does not answer and the token has expired.
+   * The session with tokens that are valid for a while, or unchanged without a refresh token. Null: the issuer has ended the session, and
+   * its access token has expired. Rejects with RequestError when the issuer does not answer and the token has expired.
    */
   renew(session: Session, how: Renewing): Promise<Session | null>
 }
 export type Renewing = {
-  /** Asks the issuer. Rejects with SignInRefused, or with another error when it does not answer. */
+  /** Asks the issuer for new tokens. Rejects with SignInRefused, or with another error when it does not answer. */
   readonly refresh: (session: Session) => Promise<Session>
-  /** As another replica may have renewed it; null: it is over, or replicas share nothing. */
+  /** The session as another replica may have renewed it; null: it has ended, or replicas share nothing. */
   readonly reread: (session: Session) => Promise<Session | null>
 }
 
-/** The starts that one client's address may make: as many as at our own issuer. */
+/** How many sign-ins one client address may begin: as many as at our own issuer. */
 const STARTS = { triesMax: 600, windowMs: 60_000, keysMax: 10_000 }
 
-/** The parts that all configurations of a process share about sessions. */
+/** The parts about sessions that all configurations of a process share. */
 export type SharedSessions = { readonly memory: SignInMemory; readonly refresher: Refresher; readonly starts: Attempts }
 
 export const shareSessions = (
@@ -39,11 +39,11 @@ export const shareSessions = (
   }),
 })
 
-/** Or a quarter of the token's life, when that is less. */
+/** Tokens are renewed so long before they expire, or after three quarters of their life if that is later. */
 const BEFORE_MS = 60_000
-/** How long requests with the cookie from before get the renewed session: those that were under way, and other tabs. */
+/** How long requests with the former cookie get the renewed session: requests under way, and other tabs. */
 const GRACE_MS = 60_000
-/** The time for the replica that uses a refresh token; then another one may try. */
+/** The time in which a replica must use the refresh token that it has claimed; then another replica may try. */
 const CLAIM_MS = 10_000
 const WAIT_MS = 50
 const WAITS_MAX = 100
@@ -55,14 +55,14 @@ function createRefresher(deps: {
   readonly onFailed: (session: Session, err: unknown) => void
 }): Refresher {
   const { memory, clock } = deps
-  /** By the digest of the refresh token that is used up. */
+  /** Renewals by the digest of the refresh token that they use. */
   const flights = new Map<string, { readonly renewed: Promise<Session>; readonly untilMs: number }>()
 
   function renewed(session: Session, refreshToken: string, how: Renewing): Promise<Session> {
     const digest = digestOf(refreshToken)
     const known = flights.get(digest)
     if (known !== undefined && clock() < known.untilMs) return known.renewed
-    // The oldest come first.
+    // The oldest renewals come first.
     for (const [key, { untilMs }] of flights) {
       if (clock() < untilMs && flights.size < FLIGHTS_MAX) break
       flights.delete(key)
@@ -73,12 +73,12 @@ function createRefresher(deps: {
     return flight
   }
 
-  /** One of all replicas uses the refresh token. The others wait until it has stored what came of it. */
+  /** One of all replicas uses the refresh token. The others wait until it has stored the result. */
   async function renewShared(session: Session, digest: string, how: Renewing): Promise<Session> {
     const claim = `refresh:${digest}`
     for (let waits = 0; waits < WAITS_MAX; waits += 1) {
       if (await memory.claim(claim, CLAIM_MS)) {
-        // Between the reading of the session and the claim, another replica may have been through.
+        // Between the reading of the session and the claim, another replica may have renewed it.
         const now = (await how.reread(session)) ?? session
         if (now.refreshToken !== session.refreshToken) return now
         return await how.refresh(session).catch(async (err: unknown) => {
@@ -104,7 +104,7 @@ function createRefresher(deps: {
       } catch (err) {
         if (err instanceof RequestError) throw err
         deps.onFailed(session, err)
-        // Another replica may have used the refresh token already: the token that is there is still good.
+        // Another replica may have used the refresh token already. The access token is still valid.
         if (clock() < tokenExpiresMs) return session
         if (err instanceof SignInRefused && err.code === 'invalid_grant') return null
         throw new RequestError('issuer_unavailable', 'The identity provider did not renew the session')

@@ -1,17 +1,17 @@
-/** Seals what a browser or an address carries for the sidecar, so that nobody else can read, make or change it. */
+/** Seals the values that a browser or an address keeps for the sidecar, so that nobody else can read, make or change them. */
 import { masterKeysOf, open, seal } from '../../pdp/shared/base/encryption.ts'
 
 /** A value that is sealed as one kind does not open as another. */
 export type SealedKind = 'session' | 'ticket' | 'record' | 'state' | 'back'
 export type Sealing = {
   seal(kind: SealedKind, value: string): string
-  /** Null for what was not sealed here as this kind, byte for byte. */
+  /** The text; null for a value that was not sealed here as this kind, byte for byte. */
   open(kind: SealedKind, text: string): string | null
 }
 
 const FORM = /^v1\.[A-Za-z0-9_-]+$/
 
-/** The first key seals, all of them open. `place`: the sidecars in front of another service open nothing of these. */
+/** `keys`: the first one seals, all of them open. `site`: sidecars in front of another service cannot open the values. */
 export function createSealing(keys: readonly [Buffer, ...Buffer[]], site: string): Sealing {
   const [first, ...others] = keys
   const masterKeys = masterKeysOf(first, ...others)
@@ -19,7 +19,7 @@ export function createSealing(keys: readonly [Buffer, ...Buffer[]], site: string
   return {
     seal: (kind, value) => seal(masterKeys.derive(`sign-in ${kind}`), nameOf(kind), value),
     open(kind, text) {
-      // Another spelling of the same bytes is not what was sealed.
+      // Another spelling of the same bytes was not sealed here.
       if (!FORM.test(text) || Buffer.from(text.slice(3), 'base64url').toString('base64url') !== text.slice(3))
         return null
       try {

@@ -1,8 +1,8 @@
-/** A sealed session in cookies. Browsers keep 4 KB of each, so a long one is cut into several. */
+/** A sealed session in cookies. Browsers store 4 KB of each, so a long session is split over several. */
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 
 export const SESSION_COOKIE = `${OWN_COOKIES}session`
-/** With name and attributes less than 4,096 bytes (RFC 6265 section 6.1). */
+/** With name and attributes, a cookie stays below 4,096 bytes (RFC 6265 section 6.1). */
 const PART_CHARS = 3_500
 const PARTS_MAX = 4
 const FIRST = /^([1-4])\.(.+)$/s
@@ -10,7 +10,7 @@ const FIRST = /^([1-4])\.(.+)$/s
 const nameOf = (at: number): string => (at === 0 ? SESSION_COOKIE : `${SESSION_COOKIE}-${at}`)
 const isOfSession = (name: string): boolean => name === SESSION_COOKIE || name.startsWith(`${SESSION_COOKIE}-`)
 
-/** Null: no cookie has one, or parts are missing. Parts of a longer one that was there before do not count. */
+/** The sealed session; null: there is none, or parts are missing. Surplus parts of a former, longer one are ignored. */
 export function joinSession(own: ReadonlyMap<string, string>): string | null {
   const [, count = '', first = ''] = FIRST.exec(own.get(SESSION_COOKIE) ?? '') ?? []
   const parts = [first]
@@ -18,7 +18,7 @@ export function joinSession(own: ReadonlyMap<string, string>): string | null {
   return count === '' || parts.includes('') ? null : parts.join('')
 }
 
-/** Values for Set-Cookie; those of `own` that are not used any more are removed. Null: it is too long. */
+/** Values for Set-Cookie, which also remove cookies of `own` that are no longer used. Null: the session is too long. */
 export function splitSession(sealed: string, own: ReadonlyMap<string, string>): readonly string[] | null {
   const count = Math.ceil(sealed.length / PART_CHARS)
   if (count > PARTS_MAX) return null

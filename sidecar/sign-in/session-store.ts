@@ -1,4 +1,4 @@
-/** Keeps the sessions of browsers: whole in sealed cookies, or, when replicas share a memory, there, with a sealed ticket in a cookie. */
+/** Keeps browsers' sessions: whole in sealed cookies; or, if replicas share a memory, there, with a sealed ticket in a cookie. */
 
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { LoggedOut } from '../../pdp/shared/token/logout-token.ts'
@@ -8,27 +8,27 @@ import type { Sealing } from './sealing.ts'
 import { digestOf, endOf, type Lifetime, parseJson, parseSession, type Session } from './session.ts'
 import { joinSession, splitSession } from './session-cookies.ts'
 
-/** Cookies of the sidecar by name, as they came. */
+/** Cookies of the sidecar by name. */
 export type OwnCookies = ReadonlyMap<string, string>
 export type Sessions = {
-  /** Null: no session, or one that is over. Rejects with RequestError when that cannot be known. */
+  /** Null: there is no session, or it has ended. Rejects with RequestError when this cannot be known. */
   find(own: OwnCookies): Promise<Session | null>
   /** Values for Set-Cookie; null: the session is too large for cookies. Rejects with RequestError. */
   keep(session: Session, own: OwnCookies): Promise<readonly string[] | null>
-  /** The session as it is now, when replicas share it; null: it is over, or they do not. */
+  /** The session as it is now, if replicas share it; null: it has ended, or they do not share it. */
   reread(session: Session): Promise<Session | null>
-  /** True when somebody has ended it. Rejects with RequestError when that cannot be known. */
+  /** True when the session has been ended. Rejects with RequestError when this cannot be known. */
   isEnded(session: Session): Promise<boolean>
   end(session: Session): Promise<void>
-  /** Ends those of the issuer's session, and those of the subject that may be of it; without a `sid` all of the subject's. */
+  /** Ends all sessions of the issuer's session, and those of the subject that may belong to it; without `sid` all of the subject. */
   endAt(at: LoggedOut & { readonly issuer: string }): Promise<void>
 }
 
-/** In a cookie: names the session and what may have ended it, so that one question to the memory is enough. */
+/** The content of the cookie: it names the session and whatever may have ended it, so one request to the memory is enough. */
 type Ticket = Pick<Session, 'id' | 'issuer' | 'sid' | 'subject'>
 
 const recordKey = (id: string): string => `session:${id}`
-/** `sidless`: of the subject, what does not say which of the issuer's sessions it came from. */
+/** `sidless`: the subject's sessions that do not name the issuer's session. */
 const endedKey = (kind: 'id' | 'sid' | 'sub' | 'sidless', ...parts: readonly string[]): string =>
   `ended:${kind}:${digestOf(JSON.stringify(parts))}`
 
@@ -45,7 +45,7 @@ export function createSessions(deps: {
 }): Sessions {
   const { sealing, memory, lifetime, clock } = deps
 
-  /** Null when it is over. */
+  /** The session; null when it has ended. */
   function current(session: Session | null, ended: readonly (string | null)[]): Session | null {
     if (session === null || clock() >= endOf(session, lifetime)) return null
     return isEnded(session, ended) ? null : session
@@ -93,8 +93,8 @@ export function createSessions(deps: {
 }
 
 /**
- * `ended`: what the memory has at its ending keys. Our own id never comes again, so no time counts for it. A person, or a session
- * of the issuer, may be there again: then the issuer's clock says so, and no two clocks of ours are compared.
+ * `ended`: the values of the memory at the keys that may end the session. A session id of ours is never used again, so its time does not
+ * matter. A person or a session of the issuer may sign in again; then times of the issuer's clock are compared, and never of two clocks.
  */
 function isEnded({ issuedMs, beganMs, sid }: Session, ended: readonly (string | null)[]): boolean {
   const [id = null, session = null, person = null, sidless = null] = ended
@@ -111,7 +111,7 @@ function parseTicket(text: string): Ticket | null {
   return sid === null || typeof sid === 'string' ? { id, issuer, sid, subject } : null
 }
 
-/** An answer that cannot be known does not allow. */
+/** If the memory cannot be read, the request is refused. */
 const reading = <T>(work: Promise<T>): Promise<T> =>
   work.catch((err: unknown) => {
     const reason = messageOf(err)

@@ -1,4 +1,4 @@
-/** The session of a browser: who signed in, where, and with which tokens. */
+/** The session of a browser: the person, the provider, and the tokens. */
 import { hash } from 'node:crypto'
 import { members } from '../../pdp/shared/token/jws.ts'
 
@@ -9,17 +9,17 @@ export type Session = {
   readonly issuer: string
   /** The sub claim of the ID token. */
   readonly subject: string
-  /** The issuer's session; null: the issuer does not name it. */
+  /** The id of the issuer's session; null: the issuer does not send it. */
   readonly sid: string | null
   readonly accessToken: string
-  /** Milliseconds since the epoch, as are all times. */
+  /** The time when the token arrived, in milliseconds since the epoch like all times here. */
   readonly tokenGotMs: number
   readonly tokenExpiresMs: number
   readonly refreshToken: string | null
-  /** A hint for the issuer when the person signs out. */
+  /** The ID token, as a hint for the issuer when the person signs out. */
   readonly idToken: string | null
   readonly beganMs: number
-  /** When the issuer signed the person in, by its own clock; null: it did not say. */
+  /** The time of the ID token by the issuer's clock; null: the issuer did not send it. */
   readonly issuedMs: number | null
   readonly seenMs: number
 }
@@ -27,7 +27,7 @@ export type Lifetime = { readonly sessionMaxMs: number; readonly idleMaxMs: numb
 
 export const digestOf = (text: string): string => hash('sha256', text, 'base64url')
 
-/** When the session is over if no request comes. */
+/** The time at which the session ends if no request comes. */
 export const endOf = ({ beganMs, seenMs }: Session, { sessionMaxMs, idleMaxMs }: Lifetime): number =>
   Math.min(beganMs + sessionMaxMs, seenMs + idleMaxMs)
 
@@ -35,11 +35,11 @@ const TEXTS = ['id', 'provider', 'issuer', 'subject', 'accessToken'] as const
 const OPTIONAL_TEXTS = ['sid', 'refreshToken', 'idToken'] as const
 const TIMES = ['tokenGotMs', 'tokenExpiresMs', 'beganMs', 'seenMs'] as const
 
-/** Null for what is not a session, such as one of another version. */
+/** Null for a text that is no session, such as one of another version. */
 export function parseSession(text: string): Session | null {
   const found = members(parseJson(text))
   if (found === null) return null
-  // Sessions of version 0.1.0 do not have it.
+  // Sessions of version 0.1.0 lack this member.
   const read: { readonly [name: string]: unknown } = { issuedMs: null, ...found }
   const isGood =
     TEXTS.every((name) => typeof read[name] === 'string') &&

@@ -1,4 +1,4 @@
-/** Signs browsers in, where a route file says so: made from the file, and asked about each request. */
+/** Signs browsers in, if a route file says so. It is made from the file, and makes a Browser for each request. */
 
 import { createBrand } from '../../pdp/shared/pages/brand.ts'
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
@@ -45,7 +45,7 @@ export function createSignIn(
   )
   const providers = new Map<string, Provider>()
   for (const entry of signIn.providers) {
-    // Another issuer may know no resource indicators, and refuse them.
+    // Another issuer may not know resource indicators, and refuse the request.
     const bound = issuers.get(entry.issuer)?.isExternal === false ? resource : null
     providers.set(entry.name, createProvider(entry, { fetch, resource: bound, readSecret, clock }))
   }

@@ -15,7 +15,7 @@ import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
 import type { OwnCookies } from './session-store.ts'
 
-/** `readings`: each way to read the cookies. A person who signs out wants to be none of them. */
+/** `readings`: all ways to read the cookies. Signing out ends the session of each. */
 type SignOutRequest = { readonly readings: readonly OwnCookies[]; readonly context: SignInContext }
 
 export const askToSignOut = (frame: Frame, { site }: SignInContext): DenialAnswer =>
@@ -41,7 +41,7 @@ export async function signOut(request: InboundRequest, { readings, context }: Si
   return { ...rest, fields: [...fields, ...names.flatMap((name) => ['set-cookie', removal(name)])] }
 }
 
-/** Revokes the tokens, which copies of the cookie may hold, and says where to sign out of the issuer; null: nowhere. */
+/** Revokes the tokens, since copies of the cookie may hold them. Returns the address to sign out of the issuer; null: there is none. */
 async function endAtIssuer(
   session: Session,
   provider: Provider,
@@ -68,7 +68,7 @@ export function signedOut(frame: Frame, context: SignInContext): DenialAnswer {
 const DONE = 200
 const REFUSED = 400
 
-/** `form`: the body of the request. Rejects with RequestError when it cannot be known or stored. */
+/** `form`: the body of the request. Rejects with RequestError when the end of the session cannot be stored. */
 export async function signedOutByIssuer(
   form: Buffer,
   provider: Provider,
@@ -107,7 +107,7 @@ export async function signedOutByIssuer(
   return { status: DONE, fields: ['cache-control', 'no-store', 'content-length', '0'], body: '' }
 }
 
-/** Section 2.8. */
+/** The answer to a refused logout token (section 2.8). */
 function refusal(description: string): DenialAnswer {
   const body = JSON.stringify({ error: 'invalid_request', error_description: description })
   const length = String(Buffer.byteLength(body))

@@ -1,7 +1,6 @@
-/** Variables of the commands that connect to a running PDP. */
+/** Environment variables of the commands that connect to a running PDP. */
 
 export const URL_DEFAULT = 'http://127.0.0.1:8080'
-/** Variables of the commands that connect to a running PDP. */
 export const CLIENT_SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_URL', `URL of the PDP (${URL_DEFAULT})`],
   ['PORTCULLIS_TOKEN', 'an access token, also as …_FILE; instead of the client below'],

@@ -5,7 +5,7 @@ import { errorJson, type Failure, wantsJson } from '../../shared/process/command
 import { didYouMeanSetting, unknownSettings } from '../../shared/process/setting-names.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 
-/** `status`: for wrong arguments, which have been reported. `--help` is no mistake. */
+/** `status`: the exit status for wrong arguments, which Commander has reported. `--help` exits with 0. */
 export function exitOnMisuse(command: Command, io: NodeJS.Process, status: number): void {
   command.exitOverride((err) => void io.exit(err.exitCode === 0 ? EXIT.ok : status))
   for (const inner of command.commands) exitOnMisuse(inner, io, status)
@@ -29,13 +29,13 @@ const failureOf = (err: unknown, text: string): Failure =>
     ? { code: err.code, text, ...(err.status === null ? {} : { status: err.status }) }
     : { code: 'internal_error', text }
 
-/** A setting with a mistake in its name would do nothing, and say nothing. */
+/** Warns of unknown `PORTCULLIS_…` variables, since a misspelt setting would be ignored silently. */
 export function warnOfUnknownSettings(io: Pick<NodeJS.Process, 'env' | 'stderr'>): void {
   for (const name of unknownSettings(io.env))
     io.stderr.write(`warning: ${name} is not a setting${didYouMeanSetting(name, nearestName)}\n`)
 }
 
-/** Environment variables with what they mean, for `--help`. */
+/** The table of environment variables and their meanings, for `--help`. */
 export function settingsTable(settings: readonly (readonly [name: string, meaning: string])[]): string {
   const width = Math.max(...settings.map(([name]) => name.length))
   return settings.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`).join('\n')

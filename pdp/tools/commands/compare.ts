@@ -75,7 +75,7 @@ async function compare(
   return found.loses_count + found.gains_count > 0 ? EXIT.denied : EXIT.ok
 }
 
-/** Goes on until no resource is left, or the time that the options name is over. */
+/** Continues until no resource is left, or until the time given by the options is over. */
 export async function compareAll(
   connection: Connection,
   {
@@ -110,7 +110,7 @@ function secondsOf({ seconds }: Pick<Options, 'seconds'>): number {
   throw new CliError(`--seconds is a whole number above 0, not ${quote(seconds)}`)
 }
 
-/** Adds up the answers; of the names the first hundred of each are kept. */
+/** Adds up the answers. It keeps the first hundred names of each list. */
 function createTotal(from: string | null) {
   const startedMs = Date.now()
   const sums = { gains_count: 0, loses_count: 0, resources_compared: 0 }

@@ -33,11 +33,11 @@ export type Sent = {
 }
 export type Connection = {
   readonly organization: string | null
-  /** Whether the token was given, instead of requested for a client. */
+  /** True if the token was given, false if it is requested for a client. */
   readonly hasGivenToken: boolean
   /**
-   * Throws CliError with the PDP's message unless the answer is a success. Where a write needs more scopes than the command asked
-   * for, it asks for a token with these, and says so.
+   * Throws CliError with the PDP's message unless the answer is a success. If a write needs more scopes than the command requested, it
+   * requests a token with these scopes, and prints a note.
    */
   send(request: Sent): Promise<Response>
 }
@@ -99,20 +99,20 @@ export async function connect(
   }
 }
 
-/** RFC 6750 section 3: what a token would need. */
+/** The scopes that a token would need, from the challenge (RFC 6750 section 3). */
 const namedScopes = (headers: Headers): readonly string[] =>
   /error="insufficient_scope".* scope="([^"]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1]?.split(' ') ?? []
 
 type Asked = { readonly scope: string; readonly bind: boolean }
 type TokenDeps = Asked & { readonly env: NodeJS.ProcessEnv; readonly resource?: string }
 
-/** Where the PDP is. Throws CliError for what is no origin, and for plain text beyond this machine. */
+/** The URL of the PDP. Throws CliError for a text that is no origin, and for plain text beyond this machine. */
 export const urlOf = (options: ConnectionOptions, env: NodeJS.ProcessEnv): string =>
   options.url === undefined
     ? baseUrl('PORTCULLIS_URL', env.PORTCULLIS_URL ?? URL_DEFAULT)
     : baseUrl('--url', options.url)
 
-/** A token of a client. One that is registered for writing alone gets the scope for writing in order to read. */
+/** A token of a client. A client with only the write scope gets this scope in order to read, too. */
 export async function accessToken(options: ConnectionOptions, deps: TokenDeps): Promise<string> {
   const { env, bind } = deps
   const url = urlOf(options, deps.env)
@@ -130,7 +130,7 @@ export async function accessToken(options: ConnectionOptions, deps: TokenDeps): 
   }
 }
 
-/** `from`: who gave it, for the message. */
+/** `from`: the option or variable of the text, for the message. */
 function baseUrl(from: string, text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.origin !== text.replace(/\/$/, ''))
@@ -142,7 +142,7 @@ function baseUrl(from: string, text: string): string {
   return url.origin
 }
 
-/** `file`: the path that `option` gave. Throws CliError for what is empty or cannot be read, by the name of who gave it. */
+/** The secret. `file`: the path from `option`. Throws CliError, naming the option or variable, if it is empty or cannot be read. */
 function secretOf(
   env: NodeJS.ProcessEnv,
   name: string,
@@ -166,7 +166,7 @@ function readTextOf(path: string): string {
   }
 }
 
-/** RFC 6749 section 4.4. */
+/** A token by client credentials (RFC 6749 section 4.4). */
 async function clientToken(
   url: string,
   options: ConnectionOptions,
@@ -204,7 +204,7 @@ async function clientToken(
 
 const ORGANIZATIONS_MAX = 1_000
 
-/** The organization that was probably meant, as a hint, among the first that the caller may see; '' where nothing is near. */
+/** A hint with the organization that was probably meant, among the first that the caller may see; empty if none is similar. */
 async function meantOrganization(
   url: string,
   options: ConnectionOptions,
@@ -227,12 +227,12 @@ async function meantOrganization(
       items.map(({ id }) => id),
     )
   } catch {
-    // The error that is told says enough without it.
+    // Without the hint, the error that follows says enough.
     return ''
   }
 }
 
-/** The advice for an error of the token endpoint. `secretFile`: where the secret was found that nobody gave. */
+/** The advice for an error of the token endpoint. `secretFile`: the file in which we found the secret, if nobody gave one. */
 function hintOf(
   { error, scope }: { readonly [name: string]: unknown },
   { url, secretFile }: { readonly url: string; readonly secretFile: string | null },
@@ -323,7 +323,7 @@ function reasonOf(err: unknown): string {
   if (!(err instanceof Error)) return String(err)
   if ('code' in err && err.code === 'ECONNREFUSED')
     return 'nothing listens there. Is the PDP running? Try: portcullis doctor'
-  // The gRPC port, which is beside the HTTP port, speaks HTTP/2 alone.
+  // The gRPC port, next to the HTTP port, speaks only HTTP/2.
   if (err.name === 'HTTPParserError')
     return 'what listens there does not speak HTTP/1.1. Is this the gRPC port? Give the HTTP port, which is 8080 by default'
   return err.cause instanceof Error ? reasonOf(err.cause) : err.message || err.name

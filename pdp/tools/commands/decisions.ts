@@ -89,7 +89,7 @@ type Options = ConnectionOptions &
     readonly scope?: string
   }
 
-/** The bearer of a token is asked about as its token says. */
+/** The members of the question about who asks. For the bearer of a token, the token decides. */
 function askedBy({ app, actor: actors, scope }: Options, isBearer: boolean): object {
   const named = typeof app === 'string' ? { app } : app === false || isBearer ? {} : { app: '*' }
   return {
@@ -144,7 +144,7 @@ async function decide(asked: {
     options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource, io }),
   )
   if (!result.allowed && !explain)
-    // The bearer may ask about itself, and not why.
+    // A bearer may ask about itself, but gets no explanation.
     for (const note of subject === null ? [] : await unknownNames(connection, body)) io.stderr.write(`note: ${note}\n`)
   return result.allowed ? EXIT.ok : EXIT.denied
 }
@@ -152,7 +152,7 @@ async function decide(asked: {
 /** A subject that need not exist, for questions about names alone. */
 export const ANYBODY: AskedSubject = { type: 'group', id: 'any', relation: 'member' }
 
-/** Names in the question that nothing declares, each with the one that was probably meant. */
+/** Names in the question that are not declared, each with the name that was probably meant. */
 export async function unknownNames(connection: Connection, body: object): Promise<readonly string[]> {
   const response = await connection.send({ method: 'POST', path: '/oauth/decisions', body: { ...body, explain: true } })
   const details = parseDecision(await response.json()).permissions.flatMap(({ reason }) => reason?.details ?? [])
@@ -185,7 +185,7 @@ async function decideLocally(
   return result.allowed ? EXIT.ok : EXIT.denied
 }
 
-/** Throws CliError with what is needed to decide it. */
+/** Throws CliError with the missing values if the question could not be decided. */
 function requireDecided({ error, reason, missing_context: missing = [] }: Result): void {
   if (error === undefined) return
   const why = reason?.details ?? (missing.length === 0 ? [] : [`--context lacks ${missing.join(', ')}`])

@@ -3,15 +3,15 @@
 /** `check` and `explain` exit with 0 if allowed and 1 if denied. Every command exits with 2 if it failed. */
 export const EXIT = { ok: 0, denied: 1, failed: 2 } as const
 
-/** Runs a command that ends with one of these. */
+/** Runs a command whose result is one of these statuses. */
 export type Run = (work: () => Promise<number>) => Promise<void>
 
 /** An error with a message for a person, of one or more lines. */
 export class CliError extends Error {
   override readonly name = 'CliError'
-  /** The status of the answer that it comes from; null where there was none. */
+  /** The status of the HTTP answer; null: there was no answer. */
   readonly status: number | null
-  /** The problem code of that answer; else `failed`. */
+  /** The problem code of the answer; `failed` without one. */
   readonly code: string
   constructor(
     message: string,
@@ -23,7 +23,7 @@ export class CliError extends Error {
   }
 }
 
-/** RFC 9457 problem details as lines: what is wrong, then each issue with its place. */
+/** RFC 9457 problem details as lines: the problem, then each issue with its place. */
 export function problemError(status: number, problem: unknown): CliError {
   if (typeof problem !== 'object' || problem === null)
     return new CliError(`the PDP answered with status ${status}`, { status })

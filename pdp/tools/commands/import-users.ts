@@ -9,7 +9,7 @@ import { addConnectionOptions, type ConnectionOptions, connect } from './connect
 import { CliError, EXIT, type Run } from './errors.ts'
 import { countLines, watchJob } from './long-job.ts'
 
-/** As many as the PDP takes at once. */
+/** How many people the PDP accepts in one call. */
 export const USERS_PER_IMPORT = 20_000
 type Options = ConnectionOptions & { readonly dryRun?: true }
 
@@ -62,7 +62,7 @@ async function importUsers(file: string, options: Options, io: NodeJS.Process): 
       users = (await send(counted, dryRun)).users
       return
     }
-    // All are judged before any is written.
+    // The PDP checks all people before any is written.
     if (!dryRun) await inParts(people.lines, (part) => send(part, true))
     await inParts(people.lines, async (part) => {
       users += (await send(part, dryRun)).users
@@ -84,7 +84,7 @@ async function inParts(lines: readonly string[], send: (part: Readable) => Promi
     await send(Readable.from([Buffer.from(lines.slice(at, at + USERS_PER_IMPORT).join('\n'))]))
 }
 
-/** `people`: null where the file has lines as the PDP takes them. */
+/** `people`: null for a file with lines in the PDP's own form. */
 async function readExport(file: string): Promise<{ readonly people: People | null; readonly linesCount: number }> {
   const text = await readFile(file, 'utf8').catch((err: Error) => {
     throw new CliError(fileProblem(file, err), { cause: err })

@@ -42,7 +42,7 @@ refused, nothing is imported, and no user is created. With --dry-run a running P
 
 Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
 
-/** As a trusted issuer may have it. */
+/** The prefixes that a trusted issuer may have. */
 const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 
 export function addImportCommands(program: Command, io: NodeJS.Process, run: Run): void {
@@ -100,7 +100,7 @@ async function importOpenFga(file: string | undefined, options: Options, io: Nod
   return bring(plan, options, io)
 }
 
-/** Refusals of what is read or renamed, as this command says them. */
+/** Turns refusals of files and renames into errors of this command. */
 async function inWords<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
@@ -110,7 +110,7 @@ async function inWords<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** Throws CliError when a file cannot be read, or an assertion of it fails. */
+/** Throws CliError when a file cannot be read, or one of its assertions fails. */
 async function spiceDbPlan(
   file: string,
   relationships: string | undefined,
@@ -137,7 +137,7 @@ async function spiceDbPlan(
   return plan
 }
 
-/** Throws CliError when the file cannot be read, or a test of it fails. */
+/** Throws CliError when the file cannot be read, or one of its tests fails. */
 async function planOfFile(file: string, options: Options, io: NodeJS.Process): Promise<Plan> {
   await bytesOf(file)
   const allowExternalFiles = options.allowExternalFiles === true
@@ -148,7 +148,7 @@ async function planOfFile(file: string, options: Options, io: NodeJS.Process): P
   return planOpenFga(await readModelText(store.model, read), store.tuples)
 }
 
-/** Throws CliError when one fails, or the file cannot be used. */
+/** Throws CliError when a test fails, or the file cannot be used. */
 async function runTests(file: string, options: Options, io: NodeJS.Process): Promise<void> {
   const lines: string[] = []
   const write = (text: string): number => lines.push(text)
@@ -179,7 +179,7 @@ async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise
   const { organization } = options
   if (options.dryRun === true) {
     await askFirst(plan, options, io).catch((err: unknown) => {
-      // Also without a PDP a dry run says what the plan is.
+      // A dry run shows the plan even if no PDP answers.
       if (!(err instanceof CliError) || err.status !== null) throw err
       io.stderr.write(`No PDP was asked whether it takes this: ${err.message}\n`)
     })
@@ -193,7 +193,7 @@ async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise
   return plan.tuples.length === 0 ? EXIT.ok : importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
 }
 
-/** Stores may call their people otherwise. */
+/** A note for stores that use another type for people than `user`. */
 function peopleNote({ model, refusals }: Plan): readonly string[] {
   if (refusals.length > 0) return []
   const types = readDocument(model).type_definitions
@@ -215,7 +215,7 @@ const usersNote = (users: readonly string[], { createUsers: created }: Options):
       : ': a question over HTTP or gRPC about a user who is not in the directory is denied. Create them with --create-users, or give --subject-prefix if they sign in at another provider'
   }`
 
-/** Creates the users who are missing, all or none; existing ones stay as they are. */
+/** Creates missing users, all or none; existing ones stay as they are. */
 async function createUsers(
   users: readonly string[],
   options: Options,
@@ -240,7 +240,7 @@ const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): s
   return `${JSON.stringify({ object, relation, subject, ...expiry, condition })}\n`
 }
 
-/** Asks the PDP whether it would take all of it. Throws CliError where not; nothing is written. */
+/** Asks the PDP whether it would accept everything, without writing. Throws CliError if not. */
 async function askFirst(plan: Plan, options: Options, io: NodeJS.Process): Promise<void> {
   await putModel(plan.model, options, io, '?dry_run=true').catch((err: unknown) => {
     if (!(err instanceof CliError) || !/ which belongs to app /.test(err.message)) throw err
@@ -252,7 +252,7 @@ async function askFirst(plan: Plan, options: Options, io: NodeJS.Process): Promi
   if (options.createUsers === true) await createUsers(usersOf(plan), options, io, true)
 }
 
-/** The rest of the manifest stays as it is. */
+/** Puts the model into the manifest, the rest of which stays as it is. */
 async function putModel(model: string, options: Options, io: NodeJS.Process, query = ''): Promise<unknown> {
   const connection = await connect(options, { io, scope: 'manifest:write', bind: false })
   const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`

@@ -1,4 +1,4 @@
-/** `check --model FILE`: one question about a store file, answered in this process as a PDP that serves would. */
+/** `check --model FILE`: answers one question about a store file in this process, as a running PDP would. */
 
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import { memoryStore } from '../../engine/store/memory/memory.ts'

@@ -1,22 +1,22 @@
-/** A job that takes long: how far it is, for who watches it, and what to do after Ctrl-C. */
+/** A job that takes long: shows its progress, and says after Ctrl-C how to continue. */
 import { Transform } from 'node:stream'
 
 const SHOWN_EVERY_MS = 200
-/** 128 and the number of SIGINT, as shells have it. */
+/** The exit status of shells after SIGINT: 128 and the number of the signal. */
 const INTERRUPTED = 130
 
 export type Job = {
-  /** Such as `lines`. */
+  /** The unit of progress, such as `lines`. */
   readonly unit: string
-  /** Null: not known. */
+  /** How many units there are; null: unknown. */
   readonly total: number | null
-  /** False where the output has it already. */
+  /** True: progress is shown. False where the output itself shows it. */
   readonly shown: boolean
-  /** Says what is stored, and how to go on. */
+  /** A text for Ctrl-C: what is stored, and how to continue. */
   left(): string
 }
 
-/** `work` reports how much is done, from the beginning. */
+/** `work` reports how many units are done, counted from the beginning. */
 export async function watchJob<T>(
   io: NodeJS.Process,
   job: Job,
@@ -48,7 +48,7 @@ export async function watchJob<T>(
 }
 
 export const NEWLINE = 0x0a
-/** Passes everything on. */
+/** A stream that counts lines and passes everything on. */
 export function countLines(report: (lines: number) => void): Transform {
   let lines = 0
   return new Transform({

@@ -75,7 +75,7 @@ async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun
   return EXIT.ok
 }
 
-/** Prints who could gain and who could lose by the other model: for all data, and with an organization by its data. */
+/** Prints who could gain and lose a relation under the other model: for all possible data, and with an organization for its data. */
 async function showModelChange(
   { app, options, io }: Invocation,
   { connection, body }: { connection: Connection; body: Uint8Array },
@@ -101,7 +101,7 @@ async function showModelChange(
   }
 }
 
-/** `model_file` names the model beside the manifest: a text, JSON, or an `fga.mod` with its modules, which become one. */
+/** The manifest with the model of `model_file`, a file beside it: a text, JSON, or an `fga.mod` whose modules become one model. */
 async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Array> {
   const text = Buffer.from(bytes).toString('utf8')
   const single = /^model: *["']?([^\s"'#]+\.(?:fga|json|mod))["']? *$/m.exec(text)?.[1]
@@ -121,7 +121,7 @@ async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Arra
   }
 }
 
-/** None of a manifest that cannot be read: the PDP says what is wrong with it. */
+/** Issues of portability; none for a manifest that cannot be read, since the PDP reports its errors. */
 function portabilityOf(body: Uint8Array): readonly { readonly message: string }[] {
   try {
     const { model }: { [member: string]: unknown } = Object(parseYaml(Buffer.from(body).toString('utf8')))

@@ -1,4 +1,4 @@
-/** `portcullis-pdp rotate-master-key` and `portcullis-pdp keys`: the keys that encrypt what the database holds, and those that sign. */
+/** `portcullis-pdp rotate-master-key` and `portcullis-pdp keys`: change the keys that encrypt the database, and the signing keys. */
 import type { Command } from 'commander'
 import type { RotationReport } from '../../identity/issuer/keys/master-key-rotation.ts'
 import { readConfig } from '../../server/runtime/config.ts'

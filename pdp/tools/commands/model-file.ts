@@ -1,10 +1,10 @@
-/** Reads the model that a file holds, for the commands that send one: a text, JSON, or an `fga.mod` with its modules. */
+/** Reads a model from a file, for the commands that send one: a text, JSON, or an `fga.mod` with its modules. */
 import { readFile } from 'node:fs/promises'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { CliError } from './errors.ts'
 
-/** `named`: where the file is named, as errors say it. Throws CliError. */
+/** `named`: the option or member that names the file, for errors. Throws CliError. */
 export async function readModelFile(
   file: string,
   named: { readonly by: string; readonly as: string },

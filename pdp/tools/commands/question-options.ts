@@ -1,4 +1,4 @@
-/** Options of the commands that ask: the context and the tuples that come with the question. */
+/** Options of the commands that ask a question: its context, and the tuples that are only for it. */
 import type { Command } from 'commander'
 import type { AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -48,7 +48,7 @@ export const readQuestion = ({ context, with: tuples, without, asOf }: QuestionO
   ...(asOf === undefined ? {} : { asOfMs: parseInstant(asOf) }),
 })
 
-/** As the PDP's API names them. */
+/** The options as members of a question of the PDP's API. */
 export const questionBody = ({ context, contextualTuples, withoutTuples, asOfMs }: Accompanying): object => ({
   ...(context === undefined ? {} : { context }),
   ...(contextualTuples === undefined ? {} : { contextual_tuples: contextualTuples }),
@@ -66,7 +66,7 @@ function parseContext(text: string): JsonObject {
   throw new CliError(`--context must be a JSON object, such as {"ip": "203.0.113.7"}, not ${quote(text)}`)
 }
 
-/** A time without a zone would be another instant on each machine. */
+/** Refuses a time without a zone, which would be another instant on each machine. */
 function parseInstant(text: string): number {
   const instant = Date.parse(text)
   const isExact = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)

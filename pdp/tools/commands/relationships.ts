@@ -81,7 +81,7 @@ async function open(
   return { connection, path: `/v1/organizations/${encodeURIComponent(organization)}/relationships` }
 }
 
-/** Before anybody looks for credentials. */
+/** Checks the tuple before credentials are needed. */
 function requireTuple(text: string, place: string): void {
   try {
     parseTuple(text)
@@ -113,7 +113,7 @@ async function write(asked: {
 
 const TYPES_MAX = 256
 
-/** Types that no model declares, where one with a near name is declared. Who may not ask is told nothing. */
+/** Types that no model declares, but with a name near a declared one. None if the client may not ask. */
 async function misspelt(
   tuples: readonly string[],
   options: ConnectionOptions,
@@ -132,13 +132,13 @@ async function misspelt(
   }
 }
 
-/** A PDP of an earlier version does not say how many it deleted. */
+/** How many tuples were deleted; a PDP of an earlier version does not say it. */
 function deletedCount(body: unknown, asked: number): number {
   const said = typeof body === 'object' && body !== null && 'applied_count' in body ? body.applied_count : null
   return typeof said === 'number' ? said : asked
 }
 
-/** A mistyped tuple must not leave somebody in the belief that an access is gone. */
+/** A note on deleted tuples that were not stored: after a typing error, the access would still exist. */
 const notStored = (count: number, asked: number): string =>
   asked === 1
     ? 'this tuple was not stored, so nothing was taken away. What is stored: portcullis tuple export\n'
@@ -159,7 +159,7 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
   try {
     const body = response.body
     const left = (): string => 'the output is not complete; export again'
-    // On one terminal the tuples themselves are seen.
+    // On a terminal the tuples themselves are visible, so they replace the progress.
     const job = { unit: 'tuples', total: null, shown: io.stdout.isTTY !== true, left }
     if (body !== null)
       await watchJob(io, job, (report) =>
@@ -186,7 +186,7 @@ async function importFile(
   return importLines(source, { ...options, ...(total !== undefined && { total }) }, io)
 }
 
-/** Undefined where it cannot be read twice, as a pipe. */
+/** How many lines the file has; undefined if it cannot be read twice, like a pipe. */
 async function linesIn(file: string): Promise<number | undefined> {
   if (!(await stat(file)).isFile()) return undefined
   let lines = 0
@@ -199,7 +199,7 @@ async function linesIn(file: string): Promise<number | undefined> {
   return isOpen ? lines + 1 : lines
 }
 
-/** As lines of JSON. Throws CliError with every line that is wrong. */
+/** The tuples as lines of JSON. Throws CliError with every wrong line. */
 async function openFgaTuples(file: string): Promise<Readable> {
   const text = await readFile(file, 'utf8').catch((err: Error) => {
     throw new CliError(fileProblem(file, err), { cause: err })
@@ -213,7 +213,7 @@ async function openFgaTuples(file: string): Promise<Readable> {
   return Readable.from([Buffer.from(lines.join('\n'))])
 }
 
-/** Throws CliError where the organization is unknown, or the token may not write its tuples. */
+/** Throws CliError if the organization is unknown, or the token may not write its tuples. */
 export async function importNothing(options: ConnectionOptions, io: NodeJS.Process): Promise<void> {
   const { connection, path } = await open(options, io, 'relationships:write')
   const nothing = { stream: Readable.from([]), type: 'application/x-ndjson' }
@@ -222,7 +222,7 @@ export async function importNothing(options: ConnectionOptions, io: NodeJS.Proce
     if (progress.problem !== undefined) throw problemError(0, progress.problem)
 }
 
-/** Throws CliError with the last line that is stored when not all of them are. */
+/** Throws CliError with the number of the last stored line when not all are stored. */
 export async function importLines(
   source: Readable,
   options: ConnectionOptions & { afterLine?: number; total?: number },

@@ -1,4 +1,4 @@
-/** `types`: a relation model as TypeScript, with which a wrong relation does not compile. */
+/** `types`: writes a relation model as TypeScript, so that code with a wrong relation does not compile. */
 
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
@@ -66,7 +66,7 @@ function typesOf(model: Model, file: string): string {
 
 const member = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : JSON.stringify(name))
 
-/** The subjects that tuples of the relation may name; never for one that is only computed. */
+/** A union of the subjects that tuples of the relation may have; `never` for a relation that is only computed. */
 function subjectsOf(expression: Expression): string {
   const direct = directOf(expression)
   if (direct === null) return 'never'

@@ -1,14 +1,14 @@
-/** Names that an import changes, so that a store of another system means the same here. */
+/** Renames types and relations of another system's store, so that they keep their meaning here. */
 import { PdpError } from '../../shared/domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 
-/** Types that mean something of their own here, under the names that stand in for them. */
+/** New names for types that have a meaning of their own here. */
 const STAND_INS: { readonly [type: string]: string } = { organization: 'org', app: 'application' }
 
-/** From the type of the store to the type here; what is not in it keeps its name. */
+/** New names by type of the store; other types keep their names. */
 export type TypeNames = ReadonlyMap<string, string>
 
-/** `types`: of the model. `tiersUsed`: a relation that only memberships give is declared otherwise, or has tuples. */
+/** `types`: the types of the model. `reserved`: those that cannot keep their name here. */
 export function typeNames(types: ReadonlySet<string>, reserved: ReadonlySet<string>): TypeNames {
   const names = new Map<string, string>()
   for (const type of reserved) {
@@ -23,7 +23,7 @@ export function typeNames(types: ReadonlySet<string>, reserved: ReadonlySet<stri
 export const isTier = (type: string, relation: string): boolean =>
   type === 'organization' && MEMBERSHIP_RELATIONS.has(relation)
 
-/** `type:id`, `type:id#relation` or `type:*`. */
+/** The name with its type renamed: `type:id`, `type:id#relation` or `type:*`. */
 export function renamed(name: string, names: TypeNames): string {
   const colon = name.indexOf(':')
   const type = name.slice(0, colon)
@@ -32,7 +32,7 @@ export function renamed(name: string, names: TypeNames): string {
 
 type Node = string | number | boolean | null | readonly Node[] | { readonly [member: string]: Node }
 
-/** A model as the API writes it, with each type under its new name. */
+/** The model document with all types renamed. */
 export function renameTypes<T>(document: T, names: TypeNames): T {
   const visit = (node: Node, member: string): Node => {
     if (typeof node === 'string') return member === 'type' ? (names.get(node) ?? node) : node

@@ -10,7 +10,7 @@ const TUPLES_MAX = 10_000_000
 const TIMEOUT_MS = 30_000
 
 export type FgaApi = {
-  /** Origin and path before `/stores`. */
+  /** Origin and path, without `/stores`. */
   readonly url: string
   readonly store: string
   readonly token: string | null
@@ -18,7 +18,7 @@ export type FgaApi = {
 }
 type Json = { readonly [member: string]: unknown }
 
-/** Throws PdpError `request_invalid` when it does not answer as OpenFGA does. */
+/** Throws PdpError `request_invalid` when the answer is not OpenFGA's. */
 export async function readOpenFga(
   api: FgaApi,
 ): Promise<{ readonly model: string; readonly tuples: readonly FgaTuple[] }> {

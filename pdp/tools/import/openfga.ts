@@ -1,4 +1,4 @@
-/** A store of OpenFGA, from its file or its API, as a plan: types that mean something here get another name. */
+/** Makes an import plan from a store of OpenFGA, read from a file or its API. Types with a meaning of their own here are renamed. */
 import { readDocument } from '../../engine/decide/language/document.ts'
 import { compileDocument } from '../../engine/decide/language/model-language.ts'
 import { placesIn } from '../../engine/decide/language/places.ts'
@@ -39,7 +39,7 @@ export function planOpenFga(text: string, tuples: readonly FgaTuple[]): Plan {
 const renameNote = ([type, name]: readonly [string, string]): string =>
   `type "${type}" is called "${name}" here, since "${type}" is one of ours: ask about ${name}:<id>`
 
-/** Those of the model that cannot keep their name: serving would refuse what they say, or tuples of theirs. */
+/** Types of the model that cannot keep their names: a PDP would refuse their definitions, or tuples of them. */
 function reservedTypes(model: Model, tuples: readonly FgaTuple[]): ReadonlySet<string> {
   const reserved = new Set<string>()
   if ((model.get('app')?.size ?? 0) > 0) reserved.add('app')

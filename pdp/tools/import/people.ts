@@ -1,11 +1,11 @@
-/** People as other systems export them: a realm of Keycloak with its users, and the bulk export of Auth0, as lines of an import. */
+/** Reads people that other systems have exported: a realm of Keycloak with its users, or the bulk export of Auth0. */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 
-/** `lines`: JSON objects of POST /v1/users:import. `notes`: who is left out, and what has to be done besides. */
+/** `lines`: JSON objects for POST /v1/users:import. `notes`: people who are left out, and steps that remain. */
 export type People = { readonly lines: readonly string[]; readonly notes: readonly string[] }
 type Read = { readonly person: JsonObject; readonly hasHash: boolean } | 'blocked' | 'program'
 
-/** Null for a file of neither. */
+/** Null for a file of another form. */
 export function readPeople(text: string): People | null {
   const users = usersOfRealm(text)
   if (users !== null) return peopleOf(users.map(fromKeycloak))
@@ -56,7 +56,7 @@ function fromKeycloak(value: unknown): Read | null {
   })
 }
 
-/** In PHC form; null for what is no password, or one that cannot be verified here. */
+/** The hash in PHC form; null for another kind of credential, and for a hash that cannot be verified here. */
 function keycloakHash(value: unknown): string | null {
   if (!isJsonObject(value) || value.type !== 'password') return null
   const [secret, data] = [parsed(String(value.secretData)), parsed(String(value.credentialData))]
@@ -68,14 +68,14 @@ function keycloakHash(value: unknown): string | null {
   if (algorithm !== 'argon2' || !isJsonObject(data.additionalParameters)) return null
   const parameters = data.additionalParameters
   const one = (name: string): string => (Array.isArray(parameters[name]) ? String(parameters[name][0]) : '')
-  // Keycloak knows the versions 1.0 and 1.3, which are 16 and 19.
+  // The versions 1.0 and 1.3 of Keycloak are 16 and 19 in the PHC form.
   const version = one('version') === '1.0' ? 16 : 19
   return `$argon2${one('type')}$v=${version}$m=${one('memory')},t=${Number(rounds)},p=${one('parallelism')}$${salt}$${hash}`
 }
 
 const unpadded = (base64: unknown): string => String(base64).replace(/=+$/, '')
 
-/** `sub` in its tokens. */
+/** The `sub` claim in Auth0's tokens. */
 function auth0Id({ user_id: id, _id: oid }: JsonObject): string | null {
   if (typeof id === 'string') return id
   return isJsonObject(oid) && typeof oid.$oid === 'string' ? `auth0|${oid.$oid}` : null

@@ -1,4 +1,4 @@
-/** The plan of an import: a model and tuples under the names they have here, what was renamed, and what is in the way. */
+/** The plan of an import: the model and tuples under their names here, notes on renames, and reasons against it. */
 
 import { isJsonModel, readDocument } from '../../engine/decide/language/document.ts'
 import { compileModel } from '../../engine/decide/language/model-language.ts'
@@ -16,21 +16,21 @@ import { refused, renamed, renameTypes, type TypeNames } from './mapping.ts'
 export type Plan = {
   readonly model: string
   readonly tuples: readonly Tuple[]
-  /** For a person: what has another name here, and what has to be done besides. */
+  /** Sentences for the operator: renames, and steps that remain. */
   readonly notes: readonly string[]
   /** Parts without a faithful translation; nothing is imported while there is any. */
   readonly refusals: readonly string[]
 }
 const SHOWN_MAX = 20
 
-/** The plan, with whatever a PDP that serves would refuse of it. */
+/** The plan with all refusals of a running PDP added. */
 export function checkedPlan(plan: Plan): Plan {
   const refusals = [...plan.refusals, ...modelRefusals(plan.model)]
   if (refusals.length === 0) refusals.push(...tupleRefusals(plan))
   return { ...plan, refusals }
 }
 
-/** With types under the names that an operator wants. Throws PdpError `request_invalid` for names that cannot be. */
+/** The plan with types renamed as the operator wants. Throws PdpError `request_invalid` for names that are not allowed. */
 export function withRenames(plan: Plan, names: TypeNames): Plan {
   if (names.size === 0 || plan.refusals.length > 0) return plan
   const document = readDocument(plan.model)
@@ -55,14 +55,14 @@ export function withRenames(plan: Plan, names: TypeNames): Plan {
 
 const USER = /^user:(?!\*$)([^#]*)/
 
-/** For people whom another identity provider signs in: `user:ann` of the store is `user:~<prefix>ann` here. */
+/** The plan for people of another identity provider: `user:ann` of the store becomes `user:~<prefix>ann`. */
 export function withSubjectPrefix(plan: Plan, prefix: string): Plan {
   const named = (name: string): string => name.replace(USER, (_, id: string) => `user:${EXTERNAL}${prefix}${id}`)
   const tuples = plan.tuples.map((tuple) => ({ ...tuple, object: named(tuple.object), subject: named(tuple.subject) }))
   return { ...plan, tuples }
 }
 
-/** Ids of the people of our own whom tuples name; those of another provider need no entry in the directory. */
+/** Ids of our own people in the tuples; people of another provider need no entry in the directory. */
 export const usersOf = ({ tuples }: Plan): readonly string[] => [
   ...new Set(
     tuples.flatMap(({ subject }) => {
@@ -93,7 +93,7 @@ function tupleRefusals({ model: text, tuples }: Plan): readonly string[] {
     : [...found.slice(0, SHOWN_MAX), `and ${found.length - SHOWN_MAX} more tuples`]
 }
 
-/** Counts the tuples of all types that the model declares. */
+/** The summary of a plan, with the number of tuples of each type. */
 export function describePlan({ model, tuples, notes, refusals }: Plan): string {
   const counts = new Map<string, number>()
   for (const { object } of tuples) counts.set(typeOf(object), (counts.get(typeOf(object)) ?? 0) + 1)

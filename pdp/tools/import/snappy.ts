@@ -1,9 +1,9 @@
 /** Undoes Snappy's raw format (google/snappy, format_description.txt), in which zed compresses its backups. */
 
-/** The most that one block may grow to. */
+/** How many bytes one block may have when uncompressed. */
 const BYTES_MAX = 512 * 1024 * 1024
 
-/** Throws RangeError for what is damaged. */
+/** Throws RangeError for damaged input. */
 export function uncompressed(input: Buffer): Buffer {
   let at = 0
   const byte = (): number => {
@@ -35,7 +35,7 @@ export function uncompressed(input: Buffer): Buffer {
     const count = kind === 1 ? 4 + ((tag >> 2) & 7) : 1 + (tag >> 2)
     const back = kind === 1 ? ((tag >> 5) << 8) + byte() : littleEndian(kind === 2 ? 2 : 4)
     if (back === 0 || back > end || end + count > length) throw new RangeError('a copy leads out of what is known')
-    // Byte by byte, because what is copied may be what it makes.
+    // Byte by byte, because the copied range may overlap with the bytes it produces.
     for (let i = 0; i < count; i++) output[end + i] = output[end + i - back] ?? 0
     end += count
   }

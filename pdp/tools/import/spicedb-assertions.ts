@@ -1,4 +1,4 @@
-/** Plays the assertions and expected relations of a validation file on the plan that was made of it. */
+/** Checks the assertions and expected relations of a validation file against the plan that was made from it. */
 import { compileModel } from '../../engine/decide/language/model-language.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
@@ -11,7 +11,7 @@ import type { SpiceDbAssertion, SpiceDbExpectation, SpiceDbFile } from './spiced
 type Answer = SpiceDbAssertion['expected']
 export type Played = { readonly passed: number; readonly failures: readonly string[] }
 
-/** Each failure begins with its line. @param nowMs relationships that are over by then do not count. */
+/** Each failure begins with its line. @param nowMs relationships that have expired by then do not count. */
 export async function playAssertions(plan: SpiceDbPlan, of: SpiceDbFile, nowMs: number): Promise<Played> {
   if (of.assertions.length + of.expectations.length === 0) return { passed: 0, failures: [] }
   const tuples = plan.tuples.filter(({ expiresAtMs }) => expiresAtMs === null || expiresAtMs > nowMs)
@@ -58,7 +58,7 @@ async function answer(world: World, { object, relation, subject }: Tuple, contex
 
 const SUBJECT = /^\[\s*([^\s\]]+?)(\[\.\.\.\])?\s*(?:-\s*\{([^}]*)\})?\s*\]/
 
-/** Everybody who is listed has it, and nobody else whom a relationship names. */
+/** The failure; null if exactly the listed subjects have the permission, among those that relationships name. */
 async function expectationProblem(
   { what, subjects }: SpiceDbExpectation,
   of: { readonly world: World; readonly plan: SpiceDbPlan; readonly candidates: ReadonlySet<string> },

@@ -1,6 +1,6 @@
 /**
- * Reads what `zed backup create` writes: an Avro object container file (Avro 1.11, section "Object Container Files") whose first
- * record is the schema; each of the others is a relationship.
+ * Reads the output of `zed backup create`: an Avro object container file (Avro 1.11, section "Object Container Files"). Its first
+ * record is the schema; each other record is a relationship.
  */
 import { inflateRawSync } from 'node:zlib'
 import { fromBinary, toJson } from '@bufbuild/protobuf'
@@ -16,7 +16,7 @@ const SYNC_BYTES = 16
 
 export const isBackup = (bytes: Uint8Array): boolean => MAGIC.equals(bytes.subarray(0, MAGIC.length))
 
-/** Throws PdpError `request_invalid` for one that is damaged, or has another form. */
+/** Throws PdpError `request_invalid` for a backup that is damaged, or has another form. */
 export function readBackup(bytes: Uint8Array): { readonly schema: string; readonly relationships: string } {
   try {
     return recordsOf(bytes)
@@ -54,7 +54,7 @@ function recordsOf(bytes: Uint8Array): { readonly schema: string; readonly relat
 function decoded(block: Buffer, codec: string): Buffer {
   if (codec === 'null') return block
   if (codec === 'deflate') return inflateRawSync(block)
-  // Its last four bytes are a checksum of what is compressed.
+  // The last four bytes are a checksum of the uncompressed data.
   if (codec === 'snappy') return uncompressed(block.subarray(0, -4))
   throw refused(`the backup is compressed by ${codec}, which is not known here`)
 }
@@ -77,7 +77,7 @@ function recordTypes(json: string): readonly (readonly Field[])[] {
   })
 }
 
-/** As `zed` writes a relationship. */
+/** The relationship in the form in which `zed` writes it. */
 function lineOf(record: ReadonlyMap<string, Buffer>): string {
   const text = (name: string): string => record.get(name)?.toString('utf8') ?? ''
   const set = text('subject_relation') === '' ? '' : `#${text('subject_relation')}`
@@ -86,7 +86,7 @@ function lineOf(record: ReadonlyMap<string, Buffer>): string {
   const values = context === undefined ? {} : toJson(StructSchema, fromBinary(StructSchema, context))
   const caveat = text('caveat_name') === '' ? '' : `[${text('caveat_name')}:${JSON.stringify(values)}]`
   const expiresAtMs = record.get('expiration')?.readBigInt64BE() ?? 0n
-  // Go writes the year 1 where there is none.
+  // Go writes the year 1 for a missing time.
   const expiry = expiresAtMs <= 0n ? '' : `[expiration:${new Date(Number(expiresAtMs)).toISOString()}]`
   return `${text('object_type')}:${text('object_id')}#${text('relation')}@${subject}${caveat}${expiry}`
 }
@@ -123,7 +123,7 @@ class AvroReader {
     return Number(this.#long())
   }
 
-  /** A number as its eight bytes. */
+  /** The bytes of a value; a number has eight bytes. */
   value(type: Field['type']): Buffer {
     if (type !== 'long') return this.take(this.long())
     const bytes = Buffer.alloc(8)
@@ -134,7 +134,7 @@ class AvroReader {
   map(): ReadonlyMap<string, string> {
     const found = new Map<string, string>()
     for (let count = this.long(); count !== 0; count = this.long()) {
-      // A negative count is followed by the bytes of the block.
+      // After a negative count comes the size of the block in bytes.
       if (count < 0) this.long()
       for (let i = 0; i < Math.abs(count); i++)
         found.set(this.value('string').toString('utf8'), this.value('bytes').toString('utf8'))

@@ -3,14 +3,14 @@ import { dirname, resolve } from 'node:path'
 import { jsonOf, type Located, Reader, type ValidationIssues } from '../model-test/located-yaml.ts'
 import { isBackup, readBackup } from './spicedb-backup.ts'
 
-/** `what`: a relationship, perhaps followed by `with {…}`, the context of the question. */
+/** `what`: a relationship, perhaps followed by `with {…}`, which is the context of the question. */
 export type SpiceDbAssertion = {
   readonly line: number
   readonly what: string
-  /** `caveated`: it depends on values that the question does not have. */
+  /** `caveated`: the answer depends on values that the question lacks. */
   readonly expected: 'true' | 'false' | 'caveated'
 }
-/** Everybody who has a permission: `document:1#view`, and each as `[user:ann] is <document:1#reader>`. */
+/** All subjects that have a permission such as `document:1#view`, each written as `[user:ann] is <document:1#reader>`. */
 export type SpiceDbExpectation = { readonly line: number; readonly what: string; readonly subjects: readonly string[] }
 export type SpiceDbFile = {
   readonly schema: string
@@ -23,7 +23,7 @@ type Read = (path: string) => Promise<Uint8Array>
 const MEMBERS = ['schema', 'schemaFile', 'relationships', 'assertions', 'validation']
 const ASSERTIONS = { assertTrue: 'true', assertFalse: 'false', assertCaveated: 'caveated' } as const
 
-/** Mistakes in the form of a validation file are noted in `issues`. Throws PdpError `request_invalid` for a backup that is damaged. */
+/** Errors in the form of a validation file are noted in `issues`. Throws PdpError `request_invalid` for a damaged backup. */
 export async function readSpiceDbFile(
   file: string,
   { read, issues }: { readonly read: Read; readonly issues: ValidationIssues },
@@ -64,13 +64,13 @@ export async function readSpiceDbFile(
 const isValidationFile = (file: string, text: string): boolean =>
   /\.(?:ya?ml|zaml)$/.test(file) || /^(?:schema|schemaFile|relationships)\s*:/m.test(text)
 
-/** Folded text has its relationships on one line. */
+/** The relationships, one on each line. A folded YAML text has them all on one line. */
 function linesOf(reader: Reader, value: Located | undefined): string {
   const text = reader.text(value, 'relationships') ?? ''
   return text.replaceAll(/(\S)[ \t]+(?=[\w/]+:[^\s#@[\]]+#)/g, '$1\n')
 }
 
-/** `[user:ann] is …` without quotes is a list to YAML. */
+/** The text of a subject: without quotes, YAML reads `[user:ann] is …` as a list. */
 function subjectText(reader: Reader, item: Located): string {
   return item.kind === 'list' ? `[${item.items.map(jsonOf).join(',')}]` : reader.required(item, 'a subject', item.line)
 }

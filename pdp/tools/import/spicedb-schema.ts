@@ -1,4 +1,4 @@
-/** The schema language of SpiceDB, read into its definitions; what has no faithful translation is refused where it stands. */
+/** Reads a schema of SpiceDB into its definitions. Constructs without a faithful translation are noted as issues. */
 import type { ParameterReference } from '../../engine/decide/conditions/parameters.ts'
 import type { ValidationIssue } from '../../shared/domain/errors.ts'
 
@@ -11,9 +11,9 @@ export type Expression =
       readonly parts: readonly Expression[]
       readonly inParentheses?: true
     }
-/** `relation` null for the object itself; `*` for everybody of the type. `caveat` null for none. */
+/** `relation`: null for the object itself, `*` for everybody of the type. `caveat`: null for none. */
 export type Allowed = { readonly type: string; readonly relation: string | null; readonly caveat: string | null }
-/** `expression`: as it is written, without comments. */
+/** `expression`: the text of the caveat, without comments. */
 export type Caveat = {
   readonly name: string
   readonly parameters: readonly { readonly name: string; readonly type: ParameterReference }[]
@@ -27,21 +27,21 @@ export type Definition = {
 export type Schema = {
   readonly definitions: readonly Definition[]
   readonly caveats: readonly Caveat[]
-  /** A relation says `with expiration`. */
+  /** True: some relation has `with expiration`. */
   readonly expires: boolean
-  /** Rules that mix operators, with the parentheses that SpiceDB reads into them. */
+  /** Expressions that mix operators, with the parentheses that SpiceDB adds when it reads them. */
   readonly readings: readonly string[]
   readonly issues: readonly ValidationIssue[]
 }
 
-/** `index`: where it begins in the text. */
+/** `index`: the position of the token in the text. */
 type Token = { readonly text: string; readonly place: string; readonly index: number }
 const TOKEN =
   /\s+|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\/\/[^\n]*|\/\*[\s\S]*?\*\/|->|[A-Za-z_][A-Za-z0-9_]*(?:\/[A-Za-z_][A-Za-z0-9_]*)*|[{}()|:#=+&.*,;-]|[\s\S]/g
 const SILENT = /^(?:\s|\/\/|\/\*)/
 const NAME = /^[A-Za-z_]/
 const END: Token = { text: '', place: '', index: 0 }
-/** From the loosest to the tightest, as SpiceDB binds them. */
+/** Operators in SpiceDB's order of precedence: the weakest first. */
 const OPERATORS = [
   { sign: '-', kind: 'but not' },
   { sign: '&', kind: 'and' },
@@ -53,7 +53,7 @@ const NESTING_MAX = 50
 
 class Fault extends Error {
   readonly issue: ValidationIssue
-  /** Nothing that follows could be read rightly. */
+  /** True: nothing after this error could be read correctly. */
   readonly isLast: boolean
   constructor({ place }: Token, message: string, isLast = false) {
     super(message)
@@ -138,7 +138,7 @@ class Parser {
     while (this.at.text !== '' && !['definition', 'caveat', 'use', 'partial'].includes(this.at.text)) this.#index++
   }
 
-  /** Every relationship may expire here, so that nothing has to be switched on for it; and types are not only annotated. */
+  /** Reads `use`. Features need nothing here: every relationship may expire, and types are checked anyway. */
   use(): void {
     const feature = this.#tokens[this.#index + 1] ?? END
     if (COMPOSABLE.includes(feature.text))
@@ -174,7 +174,7 @@ class Parser {
     return { type_name, generic_types }
   }
 
-  /** Between braces. */
+  /** The text between braces. */
   #expressionText(): string {
     const open = this.at
     this.#expect('{')
@@ -210,7 +210,7 @@ class Parser {
         relations.set(relation, this.#allowed())
       } else if (kind.text === 'permission') {
         const permission = this.#name('permission')
-        // `use typechecking`: the types that it may lead to, which change no answer.
+        // `use typechecking` allows types after a permission, which change no answer.
         if (this.#is(':')) {
           do {
             this.#index++
@@ -246,7 +246,7 @@ class Parser {
     return allowed
   }
 
-  /** `with late`, `with expiration` or `with late and expiration`: the name of the caveat. */
+  /** Reads `with late`, `with expiration` or `with late and expiration`. Returns the name of the caveat. */
   #traits(): string | null {
     if (!this.#is('with')) return null
     let caveat: string | null = null
@@ -261,7 +261,7 @@ class Parser {
     return caveat
   }
 
-  /** `type#...` is `type`. */
+  /** Reads the relation after `#`; `type#...` means `type`. */
   #subjectRelation(): string | null {
     if (this.at.text !== '.') return this.#name('relation')
     for (let dots = 0; dots < 3; dots++) this.#expect('.')
@@ -281,7 +281,7 @@ class Parser {
     const [first = NOTHING, ...others] = parts
     if (others.length === 0) return first
     if (operator.kind !== 'but not') return { kind: operator.kind, parts }
-    // From the left: (a - b) - c.
+    // Exclusions are read from the left: (a - b) - c.
     return others.reduce<Expression>((base, part) => ({ kind: 'but not', parts: [base, part] }), first)
   }
 
@@ -290,7 +290,7 @@ class Parser {
       this.#index++
       const inner = this.#expression({ depth: depth + 1, level: 0 })
       this.#expect(')')
-      // Its parentheses stand already.
+      // The written parentheses are kept.
       return 'parts' in inner ? { ...inner, inParentheses: true } : inner
     }
     const start = this.at
@@ -315,7 +315,7 @@ class Parser {
 
 const NOTHING: Expression = { kind: 'nothing' }
 
-/** Two operators side by side, without parentheses between them. */
+/** True if two different operators stand side by side without parentheses. */
 function isMixed(expression: Expression): boolean {
   if (!('parts' in expression)) return false
   return expression.parts.some(
@@ -323,7 +323,7 @@ function isMixed(expression: Expression): boolean {
   )
 }
 
-/** As a schema would say it, with every parenthesis. */
+/** The expression as a schema would write it, with all parentheses. */
 function written(expression: Expression): string {
   if (expression.kind === 'nothing') return 'nil'
   if (expression.kind === 'name') return expression.name

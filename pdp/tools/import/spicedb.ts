@@ -1,6 +1,6 @@
 /**
- * A schema and relationships of SpiceDB as a plan: definitions become types, relations and permissions become relations, and
- * caveats become conditions.
+ * Makes an import plan from a schema and relationships of SpiceDB: definitions become types, relations and permissions become
+ * relations, caveats become conditions.
  */
 import type { ModelDocument, Reference, Userset } from '../../engine/decide/language/document.ts'
 import { objectNameIssue } from '../../engine/decide/language/object-names.ts'
@@ -15,7 +15,7 @@ import { type Allowed, type Definition, type Expression, parseSchema, type Schem
 
 const REFUSALS_MAX = 100
 
-/** `readTuple`: a relationship as it is written, under the names that it has here. Throws PdpError `request_invalid`. */
+/** `readTuple`: reads a relationship of the file, under the names it has here. Throws PdpError `request_invalid`. */
 export type SpiceDbPlan = Plan & { readonly readTuple: (line: string) => Tuple }
 
 export function planSpiceDb(schemaText: string, relationshipText: string): SpiceDbPlan {
@@ -31,13 +31,13 @@ export function planSpiceDb(schemaText: string, relationshipText: string): Spice
     notes: [...notesOf(schema, names), ...read.notes],
     refusals: refusals.slice(0, REFUSALS_MAX),
   }
-  // A missing part of the schema would be told again, in other words.
+  // With a part of the schema missing, the check would report the same again in other words.
   const checked = refusals.length > 0 ? plan : checkedPlan(plan)
-  // Nobody wrote the model's lines.
+  // The operator does not know the lines of the generated model, so places in it are replaced.
   return { ...checked, refusals: checked.refusals.map((one) => one.replace(/^model \d+:\d+:/, 'schema:')), readTuple }
 }
 
-/** A name that is not in its map stays as it is. */
+/** New names; a name that is not in the map stays as it is. */
 type Names = { readonly types: ReadonlyMap<string, string>; readonly caveats: ReadonlyMap<string, string> }
 
 function notesOf({ caveats, expires, readings }: Schema, names: Names): readonly string[] {
@@ -52,7 +52,7 @@ function notesOf({ caveats, expires, readings }: Schema, names: Names): readonly
 
 const shown = ({ place, message }: ValidationIssue): string => `schema ${place}: ${message}`
 
-/** Types of ours, and names of a prefix, whose `/` the language does not take. */
+/** New names for types with a meaning of their own here, and for names with a prefix, whose `/` is not allowed here. */
 function namesOf({ definitions, caveats }: Schema): Names {
   const types = new Set(definitions.map(({ name }) => name))
   const reserved = definitions.filter(({ name, relations, permissions }) => {
@@ -66,7 +66,7 @@ function namesOf({ definitions, caveats }: Schema): Names {
   }
 }
 
-/** Other names for those that cannot be one here. */
+/** New names for those that are not valid here. */
 function plainNames(names: ReadonlySet<string>, given: Iterable<string>): ReadonlyMap<string, string> {
   const used = new Set([...names, ...given])
   const found = new Map<string, string>()
@@ -84,7 +84,7 @@ function plainNames(names: ReadonlySet<string>, given: Iterable<string>): Readon
 const typeName = (type: string, { types }: Names): string => types.get(type) ?? type
 const conditionName = (caveat: string, { caveats }: Names): string =>
   caveats.get(caveat) ?? relationName(caveat.replaceAll('/', '_'))
-/** One name that SpiceDB allows is a name of every object. It ends in no `_` there, so that no other name is this one. */
+/** A relation that has the name of an object member gets a `_`. SpiceDB allows no name that ends in `_`, so names stay distinct. */
 const relationName = (relation: string): string => (objectNameIssue(relation) === null ? relation : `${relation}_`)
 
 type Read = {
@@ -144,7 +144,7 @@ type Of = {
   readonly refusals: string[]
 }
 
-/** Null for what nobody has. */
+/** Null for a set that is always empty. */
 function usersetOf(expression: Expression, of: Of): Userset | null {
   if (expression.kind === 'nothing') return null
   if (expression.kind === 'name') return nameOf(expression.name, of)
@@ -165,12 +165,12 @@ function nameOf(name: string, { definition, permission, refusals }: Of): Userset
   return { computedUserset: { relation: relationName(name) } }
 }
 
-/** An arrow looks at the objects that a relation names; here these cannot be usersets or wildcards. */
+/** An arrow follows the objects of a relation; here these cannot be usersets or wildcards. */
 function arrowOf({ relation, permission }: Extract<Expression, { kind: 'arrow' }>, of: Of): Userset | null {
   const { definition, definitions, notes, refusals } = of
   const allowed = definition.relations.get(relation)
   const where = `permission "${of.permission}" of "${definition.name}"`
-  // The sets are already those who have it, so that the arrow is the relation itself.
+  // The usersets already are the subjects of the permission, so the arrow means the relation itself.
   if (allowed !== undefined && allowed.length > 0 && allowed.every((one) => one.relation === permission))
     return { computedUserset: { relation: relationName(relation) } }
   if (allowed === undefined) refusals.push(`schema: ${where}: "${relation}->" needs a relation of the same definition`)
@@ -182,7 +182,7 @@ function arrowOf({ relation, permission }: Extract<Expression, { kind: 'arrow' }
     ({ name, relations, permissions }) =>
       allowed?.some(({ type }) => type === name) === true && (relations.has(permission) || permissions.has(permission)),
   )
-  // A type that is not there is refused by its name.
+  // A missing type is refused by its name elsewhere.
   if (!isKnown && allowed?.every(({ type }) => definitions.some(({ name }) => name === type)) === true) {
     notes.push(`${where}: "${relation}->${permission}" finds nothing, and is left out`)
     return null
@@ -195,7 +195,7 @@ function arrowOf({ relation, permission }: Extract<Expression, { kind: 'arrow' }
   }
 }
 
-/** A relationship on each line. */
+/** Reads the relationships, one on each line. */
 function readRelationships(
   text: string,
   readTuple: (line: string) => Tuple,
@@ -216,10 +216,10 @@ function readRelationships(
 }
 
 const TRAITS = /^(\[.*?\])??(?:\[expiration:([^\]]+)\])?$/s
-/** `zed relationship read` has blanks in place of the first two signs. */
+/** Matches the form of `zed relationship read`, with blanks in place of the first two signs. */
 const PRINTED = /^(\S+)\s+(\S+)\s+(\S+)$/
 
-/** `document:1#reader@user:ann[late:{"hour":9}][expiration:2040-01-01T00:00:00Z]`. */
+/** Reads `document:1#reader@user:ann[late:{"hour":9}][expiration:2040-01-01T00:00:00Z]`. */
 function readRelationship(line: string, names: Names): Tuple {
   const at = line.indexOf('[')
   const name = (at < 0 ? line : line.slice(0, at)).trim()
@@ -237,7 +237,7 @@ function readRelationship(line: string, names: Names): Tuple {
   }
 }
 
-/** `type:id` and `type:id#relation`. */
+/** The name with its type renamed: `type:id` or `type:id#relation`. */
 function named(name: string, names: Names): string {
   const colon = name.indexOf(':')
   const hash = name.indexOf('#')
@@ -245,7 +245,7 @@ function named(name: string, names: Names): string {
   return hash < 0 ? object : `${object}#${relationName(name.slice(hash + 1))}`
 }
 
-/** `[late]` or `[late:{"hour":9}]`. */
+/** Reads `[late]` or `[late:{"hour":9}]`. */
 function readCaveat(text: string, names: Names): TupleCondition {
   const [, name, json = '{}'] = /^\[([A-Za-z_][\w/]*)(?::(.*))?\]$/s.exec(text) ?? []
   const context = parsedObject(json)

@@ -1,4 +1,4 @@
-/** Values for the parameters of conditions that are worth a try: those that the expressions mention, and their neighbours. */
+/** Values to try for the parameters of conditions: those that the expressions mention, and values near them. */
 import type { ConditionDefinition } from '../../engine/decide/conditions/condition.ts'
 import {
   type ParameterReference,
@@ -10,7 +10,7 @@ import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
 const CONTEXTS_MAX = 256
 const VALUES_MAX = 12
 
-/** At least one, which is empty where nothing has parameters. */
+/** At least one context, which is empty if there are no parameters. */
 export function* contextsFor(definitions: readonly ConditionDefinition[]): Generator<JsonObject> {
   const mentioned = mentionedIn(definitions.map(({ expression = '' }) => expression).join('\n'))
   const parameters = new Map<string, readonly JsonValue[]>()

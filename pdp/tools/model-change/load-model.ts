@@ -1,4 +1,4 @@
-/** The model that a file holds, compiled: a `.fga`, JSON, `fga.mod` or store file. */
+/** Loads and compiles the model of a file: a `.fga`, JSON, `fga.mod` or store file. */
 import { relative, resolve } from 'node:path'
 import type { Model } from '../../engine/decide/model.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
@@ -9,7 +9,7 @@ import type { SourceModel } from '../model-test/model-text.ts'
 import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
 
 export type LoadedModel = SourceModel & { readonly source: ModelSource; readonly model: Model }
-/** Lines that say what is wrong with a file, each with its place. */
+/** Lines about the errors of a file, each with its place. */
 export class UnusableModel extends Error {
   override readonly name = 'UnusableModel'
   readonly lines: readonly string[]
@@ -34,6 +34,6 @@ export async function loadModel(file: string, directory: string): Promise<Loaded
   throw new UnusableModel(issues.lines.map((line) => shortened(line, directory)))
 }
 
-/** Absolute names of files below the working directory are long and say nothing more. */
+/** The line with a short file name, if the file is below the working directory. */
 export const shortened = (line: string, directory: string): string =>
   line.startsWith(`${directory}/`) ? relative(directory, line) : line

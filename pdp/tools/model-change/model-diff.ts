@@ -1,4 +1,4 @@
-/** Two models, compared without any stored tuple: who could gain and who could lose which relation. */
+/** Compares two models without stored tuples: who could gain and who could lose which relation. */
 import type { ConditionDefinition } from '../../engine/decide/conditions/condition.ts'
 import type { Model } from '../../engine/decide/model.ts'
 import { type Counterexample, contains } from '../../engine/decide/models/containment.ts'
@@ -11,7 +11,7 @@ import { createWorld } from '../model-test/test-store.ts'
 import type { FileTuple } from '../model-test/tuple-file.ts'
 import { contextsFor } from './example-contexts.ts'
 
-/** Tuples by which the subject has the relation under one model and not under the other: two engines said so. */
+/** Tuples with which the subject has the relation under only one of the models, as the engine confirmed. */
 export type Example = {
   readonly subject: string
   readonly object: string
@@ -30,7 +30,7 @@ export type Difference = TypeRelation & {
 }
 type Models = { readonly before: Model; readonly after: Model }
 
-/** Small worlds that are tried where neither the proof nor its example came out. */
+/** How many small sets of tuples are tried if there is neither a proof nor a confirmed example. */
 const WORLDS_MAX = 150
 const WORLD_TUPLES_MAX = 8
 
@@ -52,7 +52,7 @@ export async function diffModels(models: Models): Promise<readonly Difference[]>
   return found
 }
 
-/** Types that a relation names by themselves or by a wildcard. */
+/** Types of subjects that relations allow directly or by a wildcard. */
 function subjectTypes(model: Model): readonly string[] {
   return [...model.values()].flatMap((relations) =>
     [...relations.values()].flatMap((expression) => {
@@ -64,7 +64,7 @@ function subjectTypes(model: Model): readonly string[] {
 }
 
 type Asked = TypeRelation & { readonly subject: string }
-/** Whether somebody could have the relation under `few` who does not have it under `many`. */
+/** The question is whether somebody could have the relation under `few`, but not under `many`. */
 type Sides = { readonly few: Model; readonly many: Model }
 
 async function outcome(sides: Sides, asked: Asked): Promise<Outcome> {
@@ -85,7 +85,7 @@ const tuple = (object: string, relation: string, user: string, condition: string
   line: 0,
 })
 
-/** Objects of one type are numbered; the first is the one that is asked about. */
+/** The tuples of an example. Objects of a type are numbered; the first one is the object in question. */
 function tuplesOf(example: Counterexample, { subject }: Asked): readonly FileTuple[] {
   const counts = new Map<string, number>()
   const tuples: FileTuple[] = []
@@ -108,14 +108,14 @@ function tuplesOf(example: Counterexample, { subject }: Asked): readonly FileTup
   return tuples
 }
 
-/** Asks the engine under both models. Null: the tuples show nothing. */
+/** The example, if the engine confirms it under both models. Null: the tuples show no difference. */
 async function confirmed(sides: Sides, asked: Asked, tuples: readonly FileTuple[]): Promise<Example | null> {
   const [subject, object] = [`${asked.subject}:${SUBJECT_ID}`, `${asked.type}:1`]
   const holds = async (model: Model): Promise<(context: JsonObject) => Promise<boolean | null>> => {
     if (model.get(asked.type)?.has(asked.relation) !== true) return async () => false
     const world = await createWorld(
       model,
-      // A tuple that a model does not allow does not count under it.
+      // A tuple that a model does not allow is left out under this model.
       tuples.filter((one) => tupleIssue(model, one) === null),
     )
     return (context) => orNull(world.check(subject, asked.relation, object, context))
@@ -128,7 +128,7 @@ async function confirmed(sides: Sides, asked: Asked, tuples: readonly FileTuple[
   return null
 }
 
-/** Null where there is no answer. */
+/** The answer; null if it fails. */
 async function orNull(answer: Promise<boolean>): Promise<boolean | null> {
   try {
     return await answer
@@ -146,7 +146,7 @@ function conditionsOf(model: Model): readonly (readonly [string, ConditionDefini
   )
 }
 
-/** Tuples go as long as the rest shows the same. */
+/** The example without tuples that are not needed to show the difference. */
 async function smallest(sides: Sides, asked: Asked, example: Example): Promise<Example> {
   let best = example
   for (const one of example.tuples) {
@@ -156,7 +156,7 @@ async function smallest(sides: Sides, asked: Asked, example: Example): Promise<E
   return best
 }
 
-/** Random tuples that one of the models allows. The same models lead to the same worlds. */
+/** Searches random sets of tuples that one of the models allows. The same models always give the same sets. */
 async function searched(sides: Sides, asked: Asked): Promise<Example | null> {
   const candidates = [...new Set([...allowedBy(sides.few, asked), ...allowedBy(sides.many, asked)])]
   let state = 1

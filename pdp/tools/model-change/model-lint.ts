@@ -1,4 +1,4 @@
-/** Looks in a model for what its author can hardly mean, and for what a PDP that serves would refuse. */
+/** Finds parts of a model that its author hardly meant, and parts that a running PDP would refuse. */
 import type { Spot } from '../../engine/decide/language/places.ts'
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { contains } from '../../engine/decide/models/containment.ts'
@@ -6,7 +6,7 @@ import { directOf } from '../../engine/decide/restrictions.ts'
 import { refusedModel } from '../model-test/serving-issues.ts'
 import type { LoadedModel } from './load-model.ts'
 
-/** `line` counts from 1; null where the file has no line of the model's own. */
+/** `line`: counts from 1; null if the file has no line for it. */
 export type Finding = { readonly line: number | null; readonly message: string }
 
 export function lintModel(loaded: LoadedModel): readonly Finding[] {

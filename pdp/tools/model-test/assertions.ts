@@ -1,4 +1,4 @@
-/** Assertions of a store file's tests: what each asks, and whether the answer is the expected one. */
+/** Assertions of a store file's tests: their questions, and whether the answer is as expected. */
 import type { Model } from '../../engine/decide/model.ts'
 import { TUPLES_PER_CHECK_MAX } from '../../engine/decide/search/search.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -9,7 +9,7 @@ import { createWorld, type World } from './test-store.ts'
 export const worldOf = (model: Model, store: StoreFile, test: StoreTest): Promise<World> =>
   createWorld(model, [...store.tuples, ...test.tuples])
 
-/** The failure, or null. */
+/** The failure; null if the assertion holds. */
 export async function failureOf(world: World, model: Model, assertion: Assertion): Promise<string | null> {
   const asked = describe(assertion)
   const issue = questionIssue(model, assertion)
@@ -24,7 +24,7 @@ export async function failureOf(world: World, model: Model, assertion: Assertion
   }
 }
 
-/** The question in one line. */
+/** The question on one line. */
 export function describe(assertion: Assertion): string {
   const { kind, relation } = assertion
   if (kind === 'check') return `check ${assertion.user} ${relation} ${assertion.object}`

@@ -1,4 +1,4 @@
-/** Reads the files that a store file names: those of its own folder, and others only when that is allowed. */
+/** Reads the files that a store file names. Files outside of its folder are read only if that is allowed. */
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, relative, resolve } from 'node:path'
 
@@ -9,10 +9,10 @@ class OutsideFolder extends Error {
   override readonly name = 'OutsideFolder'
 }
 
-/** Reading a file outside of the folder throws; unreadableMessage says why. */
+/** Throws for a file outside of the folder; `unreadableMessage` gives the reason. */
 export function confinedTo(storeFile: string): ReadText {
   return async (path) => {
-    // By the real paths: a link may lead out of the folder.
+    // The real paths are compared, since a link may lead out of the folder.
     const folder = await realpath(dirname(resolve(storeFile)))
     const inside = relative(folder, await realpath(path))
     if (inside !== '..' && !inside.startsWith('../') && !isAbsolute(inside)) return readFile(path, 'utf8')
@@ -24,6 +24,6 @@ export function confinedTo(storeFile: string): ReadText {
 
 export const unconfined: ReadText = (path) => readFile(path, 'utf8')
 
-/** `what`: the file, such as "the model file m.fga". */
+/** `what`: the file in words, such as "the model file m.fga". */
 export const unreadableMessage = (err: unknown, what: string): string =>
   err instanceof OutsideFolder ? err.message : `${what} cannot be read`

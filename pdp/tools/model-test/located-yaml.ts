@@ -1,4 +1,4 @@
-/** YAML (and JSON, which is YAML) as values that know their line, and readers that note what is wrong where. */
+/** YAML (and JSON, which is YAML) as values that know their line, and readers that note errors with their place. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
 
@@ -8,7 +8,7 @@ export type Located = { readonly line: number } & (
   | {
       readonly kind: 'text'
       readonly text: string
-      /** YAML's reading of it. */
+      /** The value as YAML reads it. */
       readonly value: JsonValue
       readonly block: boolean
       readonly indent: number
@@ -17,7 +17,7 @@ export type Located = { readonly line: number } & (
   | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Located> }
 )
 
-/** The value as YAML reads it, for values that another reader interprets. */
+/** The value as YAML reads it, for a reader outside of this file. */
 export function jsonOf(located: Located): JsonValue {
   switch (located.kind) {
     case 'none':
@@ -31,10 +31,10 @@ export function jsonOf(located: Located): JsonValue {
   }
 }
 
-/** Aliases may refer to what holds them. */
+/** Bounds the depth, since an alias may refer to a value that contains it. */
 const NESTING_MAX = 50
 
-/** Everything that is wrong with a set of files, as lines for a person: `file:line: what`. */
+/** All errors in a set of files, as lines for people: `file:line: error`. */
 export class ValidationIssues {
   readonly #lines: string[] = []
 
@@ -42,7 +42,7 @@ export class ValidationIssues {
     this.#lines.push(`${file}:${line}: ${message}`)
   }
 
-  /** Notes a mistake of the file as a whole, in a sentence that begins with its name. */
+  /** Notes an error of the file as a whole, in a sentence that begins with the file's name. */
   noteFile(sentence: string): void {
     this.#lines.push(sentence)
   }
@@ -52,13 +52,13 @@ export class ValidationIssues {
   }
 }
 
-/** Reads values out of one file; what is not as it should be is noted and read as if it were absent. */
+/** Reads values of one file. A wrong value is noted, and treated as absent. */
 export class Reader {
   readonly file: string
   readonly #issues: ValidationIssues
   readonly #above: number
 
-  /** `above`: lines of the file that stand before what is read. */
+  /** `above`: how many lines of the file come before the text that is read. */
   constructor(file: string, issues: ValidationIssues, above = 0) {
     this.file = file
     this.#issues = issues
@@ -69,7 +69,7 @@ export class Reader {
     this.#issues.note(this.file, line + this.#above, message)
   }
 
-  /** For a part of the file that is a text of its own. */
+  /** A reader for a part of the file that is a text of its own. */
   below(linesCount: number): Reader {
     return new Reader(this.file, this.#issues, linesCount)
   }
@@ -83,7 +83,7 @@ export class Reader {
     return locate(document.contents, { document, lines, text, depth: 0 })
   }
 
-  /** The entries of a map; members that are not `known` are issues. */
+  /** The entries of a map; other members than `known` are errors. */
   map(value: Located | undefined, what: string, known: readonly string[]): ReadonlyMap<string, Located> {
     if (value === undefined || value.kind === 'none') return new Map()
     if (value.kind !== 'map') {
@@ -96,7 +96,7 @@ export class Reader {
     return value.entries
   }
 
-  /** The entries of a map whose keys are names of the writer's own. */
+  /** The entries of a map whose keys are chosen by the author. */
   entries(value: Located | undefined, what: string): readonly (readonly [string, Located])[] {
     if (value === undefined || value.kind === 'none') return []
     if (value.kind === 'map') return [...value.entries]
@@ -111,7 +111,7 @@ export class Reader {
     return []
   }
 
-  /** Null when it is absent; an issue when it is something else than text. */
+  /** The text; null when absent; any other value is an error. */
   text(value: Located | undefined, what: string): string | null {
     if (value === undefined || value.kind === 'none') return null
     if (value.kind === 'text') return value.text
@@ -119,7 +119,7 @@ export class Reader {
     return null
   }
 
-  /** As text, but it has to be there. `line`: of what should hold it. */
+  /** Like `text`, but the value is required. `line`: the line of its map. */
   required(value: Located | undefined, what: string, line: number): string {
     const text = this.text(value, what)
     if (text === null && (value === undefined || value.kind === 'none')) this.note(line, `${what} is missing`)
@@ -131,7 +131,7 @@ export class Reader {
     return Object.fromEntries(this.entries(value, 'the context').map(([name, item]) => [name, jsonOf(item)]))
   }
 
-  /** True and false in every spelling of YAML 1.1, as the ecosystem's own tool reads them. */
+  /** A boolean in any spelling of YAML 1.1, as OpenFGA's own tool reads them. */
   boolean(value: Located, what: string): boolean | null {
     const text = value.kind === 'text' ? value.text.toLowerCase() : ''
     if (['true', 'yes', 'on'].includes(text)) return true
@@ -165,7 +165,7 @@ function locate(node: Node, context: Context): Located {
   if (isSeq(node)) return { kind: 'list', line, items: node.items.map(inner) }
   if (!isScalar(node) || node.value === null || node.value === '') return { kind: 'none', line }
   const block = node.type === 'BLOCK_LITERAL' || node.type === 'BLOCK_FOLDED'
-  // The written text counts, not what YAML makes of it: an id may look like a number.
+  // The written text counts, and not YAML's value, since an id may look like a number.
   const text = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
   const value = ['boolean', 'number'].includes(typeof node.value) ? (node.value as boolean | number) : text
   return { kind: 'text', line, text, value, block, indent: block ? indentOf(context, line) : 0 }
@@ -183,7 +183,7 @@ function pair(
   return [[name.text, found.kind === 'none' ? { kind: 'none', line: name.line } : found]]
 }
 
-/** Columns that a block scalar, whose header is on the given line, is indented by. */
+/** How many columns a block scalar is indented by; `header`: the line of its header. */
 function indentOf({ text }: Context, header: number): number {
   const first = text.split('\n').find((line, i) => i >= header && line.trim() !== '') ?? ''
   return first.length - first.trimStart().length

@@ -1,4 +1,4 @@
-/** The relation model of a store file: in place, or a `.fga`, `.json` or modular `fga.mod` file. No type is built in. */
+/** The relation model of a store file: within it, or in a `.fga`, `.json` or modular `fga.mod` file. No type is built in. */
 import { dirname, join } from 'node:path'
 import { compileDocument } from '../../engine/decide/language/model-language.ts'
 import type { Model } from '../../engine/decide/model.ts'
@@ -8,7 +8,7 @@ import type { ValidationIssues } from './located-yaml.ts'
 import { readSourceModel, type SourceModel } from './model-text.ts'
 import type { ModelSource } from './store-file.ts'
 
-/** Null when there is something wrong with the model, which is then in `issues`. */
+/** The model; null for a wrong one, whose errors are then in `issues`. */
 export async function readModel(
   source: ModelSource,
   options: { readonly read: ReadText; readonly issues: ValidationIssues },
@@ -30,7 +30,7 @@ export async function readModel(
   }
 }
 
-/** `with $expression`: a condition that comes with each tuple, which the parser does not know. */
+/** Issues about `with $expression`: a condition that comes with each tuple, which the parser does not know. */
 function dynamicCondition(text: string): readonly ValidationIssue[] | null {
   const lines = text.split('\n')
   const line = lines.findIndex((candidate) => /^[^#]*\bwith\s+\$/.test(candidate))
@@ -45,7 +45,7 @@ function dynamicCondition(text: string): readonly ValidationIssue[] | null {
   ]
 }
 
-/** An issue's place is `line:column` of the model's own text, after the module's file if it has several. */
+/** Notes an issue. Its place is `line:column` of the model's text, after the module's file if there are several. */
 function note(issues: ValidationIssues, source: ModelSource, { place, message }: ValidationIssue): void {
   const module = /^(.+):(\d+:\d+)$/.exec(place)
   if (source.kind === 'file' && module !== null && !/^\d+$/.test(module[1] ?? '')) {

@@ -1,4 +1,4 @@
-/** `portcullis-pdp model test FILE…`: runs the tests of the ecosystem's own store files on our engine. */
+/** `portcullis-pdp model test FILE…`: runs the tests of OpenFGA's store files on our engine. */
 
 import fs, { existsSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
@@ -17,7 +17,7 @@ import type { World } from './test-store.ts'
 export type ModelTestIo = {
   readonly write: (text: string) => unknown
   readonly directory: string
-  /** A store file may name files outside of its folder. */
+  /** True: a store file may name files outside of its folder. */
   readonly allowExternalFiles?: boolean
 }
 
@@ -27,7 +27,7 @@ const EXIT_UNUSABLE = 2
 type Count = { passed: number; failed: number; unusable: number; refused: number }
 
 /**
- * One line for each assertion that fails and for each issue in a file, then a summary.
+ * Prints one line for each failed assertion and for each issue in a file, then a summary.
  * @returns the exit status: 0, 1 if an assertion failed or serving would refuse something, 2 if a file could not be used.
  */
 export async function runModelTests(named: readonly string[], io: ModelTestIo): Promise<number> {
@@ -44,10 +44,10 @@ export async function runModelTests(named: readonly string[], io: ModelTestIo): 
   return unusable > 0 ? EXIT_UNUSABLE : failed + refused > 0 ? EXIT_FAILED : 0
 }
 
-/** A pattern that the shell left as it is, as the ecosystem's own tool takes it. Without a match it passes for a name. */
+/** The files that match a pattern which the shell did not expand. A pattern without a match counts as a file name. */
 function matching(name: string, { directory }: ModelTestIo): readonly string[] {
   if (!name.includes('*') || existsSync(resolve(directory, name))) return [name]
-  // Node 20 has no patterns: there the shell's have to do.
+  // Node 20 cannot expand patterns, so there only the shell does it.
   const found = fs.globSync?.(name, { cwd: directory }).toSorted() ?? []
   return found.length === 0 ? [name] : found.map((file) => resolve(directory, file))
 }
@@ -68,7 +68,7 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
     io.write(`REFUSED ${shortened(`${at}:${line}`, io)}: serving refuses this: ${message}\n`)
   let shared: World | null = null
   for (const test of store.tests) {
-    // Most tests have no tuples of their own.
+    // Most tests have no tuples of their own, so they share one world.
     const world: World = test.tuples.length > 0 || shared === null ? await worldOf(model, store, test) : shared
     if (test.tuples.length === 0) shared = world
     for (const assertion of test.assertions) {
@@ -116,7 +116,7 @@ async function load(
   return { store, model, warnings, refused: [...refusedModel(found, source), ...refusedTuples(tuples)] }
 }
 
-/** Absolute names of files below the working directory are long and say nothing more. */
+/** The line with a short file name, if the file is below the working directory. */
 function shortened(line: string, { directory }: ModelTestIo): string {
   return line.startsWith(`${directory}/`) ? relative(directory, line) : line
 }

@@ -1,4 +1,4 @@
-/** Models of the ecosystem's files: in the language, in JSON, or as an `fga.mod` with its modules, which become one. */
+/** Models in OpenFGA's forms: in the language, in JSON, or as an `fga.mod` with its modules, which become one model. */
 import { dirname, join } from 'node:path'
 import openfga from '@openfga/syntax-transformer'
 import {
@@ -14,10 +14,10 @@ import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import type { ReadText } from './confined-files.ts'
 import type { ModelSource } from './store-file.ts'
 
-/** Longer JSON is written without blanks: a manifest travels in a body that is as long as a model may be. */
+/** Longer JSON is written without blanks, since the body of a manifest may be only as long as a model. */
 const READABLE_CHARACTERS_MAX = MODEL_CHARACTERS_MAX / 4
 
-/** `text`: what a manifest holds of it. Places are `line:column`, after the name of its file in a model of modules. */
+/** `text`: the model as a manifest has it. Places are `line:column`, in a modular model after the name of the file. */
 export type SourceModel = { readonly text: string; readonly document: ModelDocument; readonly placeOf: PlaceOf }
 
 /** @throws PdpError `request_invalid` with every issue of its form; what `read` throws. */
@@ -35,18 +35,18 @@ export async function readSourceModel(source: ModelSource, read: ReadText): Prom
 export const readModelText = async (source: ModelSource, read: ReadText): Promise<string> =>
   (await readSourceModel(source, read)).text
 
-/** The place with the file that it is in: a model of modules names the module. */
+/** The place with its file: a place in a modular model names its module already. */
 export const placeIn = (file: string, place: string): string =>
   /^\d+:\d+$/.test(place) ? `${file}:${place}` : join(dirname(file), place)
 
-/** The bounds of a manifest. */
+/** The model of the text, within the bounds of a manifest. */
 function readBounded(text: string): ModelDocument {
   const issues = boundIssues(text)
   if (issues.length > 0) throw invalidModel(issues)
   return readDocument(text)
 }
 
-/** A model as a text that means exactly the same: in the language, or as JSON where the language has no words for it. */
+/** The model as text with exactly the same meaning: in the language, or as JSON where the language cannot express it. */
 export function modelTextOf(document: ModelDocument): string {
   const readable = JSON.stringify(document, null, 2)
   return languageTextOf(document) ?? (readable.length > READABLE_CHARACTERS_MAX ? JSON.stringify(document) : readable)
@@ -55,7 +55,7 @@ export function modelTextOf(document: ModelDocument): string {
 function languageTextOf(document: ModelDocument): string | null {
   type Document = Parameters<typeof openfga.transformer.transformJSONToDSL>[0]
   try {
-    // It changes what it is given.
+    // The transformer changes its argument, so it gets a copy.
     const given = structuredClone({ ...document, schema_version: '1.1' }) as unknown as Document
     const text = openfga.transformer.transformJSONToDSL(given)
     return meaningOf(readDocument(text)) === meaningOf(document) ? text : null
@@ -64,7 +64,7 @@ function languageTextOf(document: ModelDocument): string | null {
   }
 }
 
-/** The same text for two models that say the same in another order. The modules that types came from do not count. */
+/** A text that is equal for two models with the same meaning, whatever their order. Modules of types do not matter. */
 function meaningOf({ type_definitions, conditions }: ModelDocument): string {
   return JSON.stringify({ type_definitions, conditions }, (name, value: unknown) => {
     if (name === 'expression') return String(value).trim()
@@ -75,7 +75,7 @@ function meaningOf({ type_definitions, conditions }: ModelDocument): string {
 
 const compare = (a: unknown, b: unknown): number => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
 
-/** Members in the order of their names, without empty ones. */
+/** The members sorted by name, without empty ones. */
 function inOrder(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const members = Object.entries(value).filter(([, one]) => !(Array.isArray(one) && one.length === 0))

@@ -1,6 +1,6 @@
 /**
- * Names of a store file in the engine's own grammar, one for one. The ecosystem allows capitals, other scripts and long
- * ids; and a type of its own called `organization` or `group` must not meet what those words mean here.
+ * Codes for the names of a store file in the engine's own grammar, one code for each name. OpenFGA allows capitals, other scripts and
+ * long ids, and its types `organization` or `group` must not get the meaning that these words have here.
  */
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { directOf } from '../../engine/decide/restrictions.ts'
@@ -8,8 +8,8 @@ import type { Tuple } from '../../shared/domain/tuple.ts'
 import type { FileTuple } from './tuple-file.ts'
 
 /**
- * Relations besides a relation itself. `#direct`: its tuples alone. `#named`: who holds it by name, not merely by a
- * wildcard. `#spared`: who is named by what an exclusion inside it takes away, so that it does not hold them.
+ * Relations that are made for each relation. `-direct`: its tuples alone. `-named`: subjects that hold it by name, not only by a
+ * wildcard. `-spared`: subjects that an exclusion within the relation names, so that they do not hold it.
  */
 const ASPECTS = { plain: '', direct: '-direct', named: '-named', spared: '-spared' } as const
 type Aspect = keyof typeof ASPECTS
@@ -27,7 +27,7 @@ export class Coding {
     return code
   }
 
-  /** A text of the engine with names as the store file has them. In words that are no names nothing looks like a code. */
+  /** A text of the engine with the store file's names in place of codes. No other word of the engine looks like a code. */
   decoded(message: string): string {
     const names = new Map([...this.#codes].map(([key, code]) => [code, key.slice('t '.length)]))
     return message.replace(
@@ -44,14 +44,14 @@ export class Coding {
     return this.#code('r', name) + ASPECTS[aspect]
   }
 
-  /** `type:id` and `type:*`. */
+  /** The coded form of `type:id` or `type:*`. */
   object(name: string): string {
     const colon = name.indexOf(':')
     const id = name.slice(colon + 1)
     return `${this.type(name.slice(0, colon))}:${id === '*' ? '*' : this.#code('i', id)}`
   }
 
-  /** As object, and `type:id#relation`. */
+  /** The coded form of a subject: as `object`, or `type:id#relation`. */
   subject(name: string, aspect: Aspect = 'plain'): string {
     const hash = name.indexOf('#')
     return hash < 0
@@ -59,7 +59,7 @@ export class Coding {
       : `${this.object(name.slice(0, hash))}#${this.relation(name.slice(hash + 1), aspect)}`
   }
 
-  /** The tuple itself and its part in each aspect. */
+  /** The tuple itself, and its tuple for each aspect. */
   tuples(tuple: FileTuple): readonly Tuple[] {
     const { user, relation, condition } = tuple
     const object = this.object(tuple.object)
@@ -76,7 +76,7 @@ export class Coding {
     return all
   }
 
-  /** The model with each relation in all its aspects. */
+  /** The model, with each relation in all of its aspects. */
   model(model: Model): Model {
     return new Map(
       [...model].map(([type, relations]) => {
@@ -97,7 +97,7 @@ export class Coding {
     return aspects.map(([aspect, coded]) => [this.relation(relation, aspect), coded] as const)
   }
 
-  /** `inside`: the relation whose tuples the expression is about, where it stands in another aspect of it. */
+  /** `inside`: the relation to which the expression's tuples belong, if the expression is part of another aspect; null: its own. */
   #plain(expression: Expression, inside: string | null): Expression {
     switch (expression.kind) {
       case 'direct':
@@ -174,7 +174,7 @@ export class Coding {
     return aspect === 'spared' ? [] : [[this.type(subject), conditions]]
   }
 
-  /** Wildcards name nobody. */
+  /** The allowed subjects of an aspect. Wildcards name nobody, so `named` has none. */
   #allowed({ types, wildcards, usersets, conditional }: Direct, aspect: Aspect): Direct {
     return {
       conditional:
@@ -195,7 +195,7 @@ export class Coding {
   }
 }
 
-/** All parts hold, and at least one of them by name. */
+/** All parts hold, and at least one of them holds by name. */
 function anyNamed(
   parts: readonly Expression[],
   named: (part: Expression) => Expression,

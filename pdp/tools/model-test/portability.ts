@@ -1,4 +1,4 @@
-/** Says what in a model only we take: it could not go back to OpenFGA, whose server refuses it (its package typesystem). */
+/** Finds parts of a model that only we accept: OpenFGA's server would refuse them (its package typesystem). */
 import type { ModelDocument, TypeDefinition, Userset } from '../../engine/decide/language/document.ts'
 import { type DocumentIssue, partsOf } from '../../engine/decide/language/document-issues.ts'
 
@@ -38,7 +38,7 @@ function relationIssues(definition: TypeDefinition, relation: string, rule: User
 
 const hasEmptyUnion = (rule: Userset): boolean => rule.union?.child.length === 0 || partsOf(rule).some(hasEmptyUnion)
 
-/** By way of relations of the same object alone. */
+/** True if the relation leads back to itself through relations of the same object alone. */
 function leadsBack({ relations }: TypeDefinition, relation: string): boolean {
   const seen = new Set<string>()
   const waiting = [relation]

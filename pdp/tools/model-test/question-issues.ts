@@ -1,11 +1,11 @@
-/** Questions to a model: is a tuple allowed, and is a question about something that exists? */
+/** Checks tuples and questions against a model: is the tuple allowed, and does everything in the question exist? */
 import type { Model } from '../../engine/decide/model.ts'
 import { restrictionIssue } from '../../engine/decide/restrictions.ts'
 import { didYouMean } from '../../shared/domain/nearest.ts'
 import type { Assertion } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
-// The ecosystem's own grammar, less what could not be split again: ids hold no white space and no `#`.
+// OpenFGA's own grammar, but ids have neither white space nor `#`, at which names are split again.
 const TYPE = /^[^:#@*\s]{1,254}$/
 const RELATION = /^[^:#@*\s]{1,50}$/
 const ID = /^(?!\*$)[^#\s]{1,256}$/
@@ -47,7 +47,7 @@ function userIssue(model: Model, user: string): string | null {
   return parts.relation === null ? typeIssue(model, parts.type) : relationIssue(model, parts.type, parts.relation)
 }
 
-/** Why the model does not allow the tuple, or null. */
+/** The reason for which the model does not allow the tuple; null: it does. */
 export function tupleIssue(model: Model, { object, relation, user, condition }: FileTuple): string | null {
   const issue = objectIssue(model, object, relation) ?? userIssue(model, user)
   const subject = partsOf(user)
@@ -57,7 +57,7 @@ export function tupleIssue(model: Model, { object, relation, user, condition }: 
   return restriction === null ? null : `${restriction}: ${user}`
 }
 
-/** Why the question cannot be asked of the model, or null. */
+/** The reason for which the model cannot be asked the question; null: it can. */
 export function questionIssue(model: Model, assertion: Assertion): string | null {
   const { relation } = assertion
   switch (assertion.kind) {

@@ -1,4 +1,4 @@
-/** Refusals that a store file would get from a PDP that serves: the model in a manifest, the tuples in an organization. */
+/** Refusals that a store file would get from a running PDP: for its model in a manifest, for its tuples in an organization. */
 import { dirname, join } from 'node:path'
 import type { ModelDocument } from '../../engine/decide/language/document.ts'
 import type { DocumentIssue } from '../../engine/decide/language/document-issues.ts'
@@ -14,7 +14,7 @@ import type { FileTuple } from './tuple-file.ts'
 
 export type Refused = { readonly file: string; readonly line: number; readonly message: string }
 
-/** Those of the model as it was read. */
+/** Refusals of the model, as it was read. */
 export function refusedModel({ document, placeOf }: SourceModel, source: ModelSource): readonly Refused[] {
   return servingIssues(document, placeOf).map(({ place, message }) => ({ ...lineOf(place, source), message }))
 }
@@ -37,7 +37,7 @@ function servingIssues(document: ModelDocument, placeOf: PlaceOf): readonly Vali
   }
 }
 
-/** One for each reason, at its first tuple. */
+/** One refusal for each reason, at the first tuple with it. */
 export function refusedTuples(tuples: readonly FileTuple[]): readonly Refused[] {
   const found = new Map<string, Refused & { readonly count: number }>()
   for (const { object, relation, user, file, line } of tuples) {

@@ -1,11 +1,11 @@
-/** The ecosystem's store files (`.fga.yaml`): a model, tuples, and what is expected of them. */
+/** OpenFGA's store files (`.fga.yaml`): a model, tuples, and the expected answers. */
 import { dirname, resolve } from 'node:path'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import { type ReadText, unreadableMessage } from './confined-files.ts'
 import { type Located, Reader, type ValidationIssues } from './located-yaml.ts'
 import { type FileTuple, readTupleFile, readTuples } from './tuple-file.ts'
 
-/** Where the model is written: in the store file itself, or in another. */
+/** The place of the model: the store file itself, or another file. */
 export type ModelSource =
   | {
       readonly kind: 'inline'
@@ -46,7 +46,7 @@ type Context = { readonly reader: Reader; readonly read: ReadText; readonly issu
 const STORE = ['name', 'model', 'model_file', 'tuples', 'tuple_file', 'tuple_files', 'tests']
 const TEST = ['name', 'description', 'tuples', 'tuple_file', 'tuple_files', 'check', 'list_objects', 'list_users']
 
-/** Mistakes in the file, or in the tuple files that it names, are noted in `issues`. A model alone is a store without tuples. */
+/** Errors in the file, or in the tuple files that it names, are noted in `issues`. A model alone is a store without tuples. */
 export async function readStoreFile(
   file: string,
   options: { read: ReadText; issues: ValidationIssues },
@@ -115,13 +115,13 @@ async function readTest(context: Context, value: Located, index: number): Promis
   }
 }
 
-/** Each of the users is asked about with each of the objects. */
+/** Assertions about each user with each object. */
 function readChecks(reader: Reader, value: Located): readonly Assertion[] {
   const check = reader.map(value, 'the check', ['user', 'users', 'object', 'objects', 'context', 'assertions'])
   const users = oneOrMany(reader, check, { one: 'user', many: 'users', line: value.line })
   const objects = oneOrMany(reader, check, { one: 'object', many: 'objects', line: value.line })
   return assertionsOf(reader, check, value).flatMap(([relation, wanted]) => {
-    // Without a value the ecosystem's own tool reads false.
+    // Without a value, OpenFGA's own tool reads false.
     const expected = wanted.kind === 'none' ? false : reader.boolean(wanted, `the assertion on ${relation}`)
     if (expected === null) return []
     const at = {
@@ -176,7 +176,7 @@ function assertionsOf(
   holder: Located,
 ): readonly (readonly [string, Located])[] {
   const found = reader.entries(at.get('assertions'), 'assertions')
-  // An assertion that was forgotten would pass for one that holds.
+  // Without this error, a test whose assertions were forgotten would pass.
   if (found.length === 0) reader.note(holder.line, 'assertions is missing')
   return found
 }

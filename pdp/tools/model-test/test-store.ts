@@ -1,4 +1,4 @@
-/** Tuples under a model, in a memory store, asked by what answers when a PDP serves: what a store file's tests ask. */
+/** Tuples under a model in a memory store, asked by the same engine as a running PDP: for the tests of a store file. */
 import { type Answer, answerCheck } from '../../engine/decide/check.ts'
 import { ConditionRun } from '../../engine/decide/conditions/run.ts'
 import type { Model } from '../../engine/decide/model.ts'
@@ -15,12 +15,12 @@ import type { UserFilter } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
 export type World = {
-  /** `user`: `type:id`, `type:id#relation` or `type:*`. Throws PdpError `evaluation_limit` and `condition_failed`, as all three do. */
+  /** `user`: `type:id`, `type:id#relation` or `type:*`. All methods throw PdpError `evaluation_limit` and `condition_failed`. */
   check(user: string, relation: string, object: string, context: JsonObject): Promise<boolean>
-  /** As check, with the way to it or what is missing, under the names of the file. */
+  /** Like `check`, with the chain of tuples or the missing tuples, under the file's names. */
   explain(user: string, relation: string, object: string, context: JsonObject): Promise<Explained>
   objects(user: string, relation: string, type: string, context: JsonObject): Promise<readonly string[]>
-  /** Those that hold it by name, and `type:*` if everybody of the type does who is not named otherwise. */
+  /** Users who hold it by name, and `type:*` if everybody of the type holds it except some who are named. */
   users(object: string, relation: string, filter: UserFilter, context: JsonObject): Promise<readonly string[]>
 }
 export type Explained = {
@@ -34,7 +34,7 @@ type Question = { readonly subject: string; readonly relation: string; readonly 
 const ORGANIZATION = 'tests'
 const context = { actor: 'model test', requestId: 'model test' }
 
-/** @param tuples that the model allows. */
+/** @param tuples must be allowed by the model. */
 export async function createWorld(model: Model, tuples: readonly FileTuple[]): Promise<World> {
   const coding = new Coding()
   const coded = coding.model(model)
@@ -121,7 +121,7 @@ function answerAll(
   return answers
 }
 
-/** Whatever could be an answer: `objects` also where they stand as somebody's userset. */
+/** All names that could be an answer. `objects` includes those in usersets. */
 function namesIn(tuples: readonly FileTuple[]): { objects: ReadonlySet<string>; users: ReadonlySet<string> } {
   const objects = new Set<string>()
   const users = new Set<string>()

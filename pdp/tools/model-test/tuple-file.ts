@@ -1,4 +1,4 @@
-/** Relationship tuples as the ecosystem writes them: in place, or in YAML, JSON, JSON lines or CSV. */
+/** Relationship tuples in OpenFGA's forms: in the store file, or in YAML, JSON, JSON lines or CSV. */
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { TupleCondition } from '../../shared/domain/tuple.ts'
 import type { Located, Reader } from './located-yaml.ts'
@@ -12,7 +12,7 @@ export type FileTuple = {
   readonly line: number
 }
 
-/** `reader.file` says by its ending how the text is to be read. */
+/** The ending of `reader.file` chooses the form of the text. */
 export function readTupleFile(reader: Reader, text: string): readonly FileTuple[] {
   const ending = reader.file.slice(reader.file.lastIndexOf('.') + 1).toLowerCase()
   if (['yaml', 'yml', 'json'].includes(ending)) return readTuples(reader, reader.parse(text))
@@ -22,7 +22,7 @@ export function readTupleFile(reader: Reader, text: string): readonly FileTuple[
   return []
 }
 
-/** A list, or the answer that `fga tuple read` prints. */
+/** Reads a list, or the output of `fga tuple read`. */
 export function readTuples(reader: Reader, value: Located | undefined): readonly FileTuple[] {
   const printed = value?.kind === 'map' ? value.entries.get('tuples') : undefined
   return reader.list(printed ?? value, 'tuples').map((item) => {
@@ -104,7 +104,7 @@ function cellContext(reader: Reader, cell: string): JsonObject {
 
 type Row = { readonly cells: readonly string[]; readonly line: number }
 
-/** RFC 4180: quoted cells may hold commas, line breaks and doubled quotes. Empty lines are no rows. */
+/** Rows by RFC 4180: quoted cells may contain commas, line breaks and doubled quotes. Empty lines are no rows. */
 function csvRows(text: string): readonly Row[] {
   const rows: Row[] = []
   let cells: string[] = []

@@ -1,4 +1,4 @@
-/** A bootstrap of Envoy that asks the door about every request, with raw headers, and forwards what was judged. */
+/** A bootstrap of Envoy that asks the door about every request, with raw headers, and forwards exactly what was decided. */
 import { stringify } from 'yaml'
 import { CALLER_FIELD } from '../../http/door-fields.ts'
 import { type ConfigFile, DOOR_TIMEOUT_SECONDS, type DoorAccess, type GatewayPlan, type HostAndPort } from '../plan.ts'
@@ -7,7 +7,7 @@ const TYPE = 'type.googleapis.com/envoy.extensions'
 const DOOR_CLUSTER = 'portcullis_door'
 const SERVICE_CLUSTER = 'service'
 const CONNECT_TIMEOUT = '1s'
-/** Envoy 1.40 ends at its first request when the value names a file. */
+/** An environment variable for the secret, since Envoy 1.40 ends at its first request when the value is a file. */
 const SECRET_VARIABLE = 'PORTCULLIS_CALLER_SECRET'
 
 export function envoyConfig(plan: GatewayPlan): readonly ConfigFile[] {
@@ -21,20 +21,20 @@ function listener(plan: GatewayPlan): object {
   const connections = {
     '@type': `${TYPE}.filters.network.http_connection_manager.v3.HttpConnectionManager`,
     stat_prefix: 'portcullis',
-    // X-Forwarded-For and Envoy's own headers are what Envoy says, and not what the client says.
+    // Envoy sets X-Forwarded-For and its own headers from the connection, and not from the client's fields.
     use_remote_address: true,
     merge_slashes: false,
     path_with_escaped_slashes_action: plan.encodedSlash ? 'KEEP_UNCHANGED' : 'REJECT_REQUEST',
     common_http_protocol_options: { headers_with_underscores_action: 'REJECT_REQUEST' },
     http_filters: [
-      // To HTTP/1.1 Envoy sends no trailers.
+      // Envoy sends no trailers to a service with HTTP/1.1.
       ...(plan.service.http2 ? [withoutTrailers] : []),
       { name: 'envoy.filters.http.ext_authz', typed_config: extAuthz(plan) },
       { name: 'envoy.filters.http.router', typed_config: { '@type': `${TYPE}.filters.http.router.v3.Router` } },
     ],
     route_config: {
       virtual_hosts: [
-        // Every host: the door answers 421 for those that it does not serve.
+        // Matches every host: the door answers 421 for a host that it does not serve.
         {
           name: 'service',
           domains: ['*'],
@@ -52,7 +52,7 @@ function listener(plan: GatewayPlan): object {
   }
 }
 
-/** Trailers come after the question, and may be an X-Auth-Subject of the client. */
+/** Removes trailers: they come after the question, and a client's could be an X-Auth-Subject. */
 const withoutTrailers = {
   name: 'envoy.filters.http.header_mutation',
   typed_config: {
@@ -63,7 +63,7 @@ const withoutTrailers = {
   },
 }
 
-/** The filter; Istio and others get the same by other means. */
+/** The configuration of the filter. Istio and others reach the same in other ways. */
 function extAuthz({ door, bodyBytesMax }: GatewayPlan): object {
   const secretFile = door.kind === 'unix' ? null : door.secretFile
   return {
@@ -78,7 +78,7 @@ function extAuthz({ door, bodyBytesMax }: GatewayPlan): object {
     },
     failure_mode_allow: false,
     status_on_error: { code: 'ServiceUnavailable' },
-    // Each field as it came: a joined value hides that a field was repeated.
+    // Each field is sent as it came: a joined value would hide that a field was repeated.
     encode_raw_headers: true,
     clear_route_cache: false,
     ...(bodyBytesMax !== null && {

@@ -51,7 +51,7 @@ export function envoyGatewayConfig(plan: GatewayPlan): readonly ConfigFile[] {
       metadata: { name: 'portcullis', namespace: GATEWAY.namespace },
       spec: {
         targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: GATEWAY.name }],
-        // Envoy Gateway merges slashes and unescapes them unless told otherwise.
+        // Envoy Gateway would merge slashes and unescape them by default.
         path: {
           disableMergeSlashes: true,
           escapedSlashesAction: plan.encodedSlash ? 'KeepUnchanged' : 'RejectRequest',
@@ -84,7 +84,7 @@ const route = ({ hosts, service }: GatewayPlan, filters: readonly object[]): obj
 
 const nameOf = ({ host }: GatewayPlan['service']): string => (isLoopback(host) ? ROUTE : (host.split('.')[0] ?? ROUTE))
 
-/** The authorizer is in a namespace of its own, which has to let the route name it. */
+/** A permission in the authorizer's namespace, without which a route of another namespace may not name it. */
 const referenceGrant = (kind: string, group: string): object => ({
   apiVersion: 'gateway.networking.k8s.io/v1beta1',
   kind: 'ReferenceGrant',
@@ -116,7 +116,7 @@ const doorTls = backendTls({
   authority: { caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'portcullis-authorizer-ca' }] },
 })
 
-/** Without it the gateway would speak in the clear. */
+/** A policy for TLS to the service. Without it the gateway would connect in plain text. */
 function serviceTls({ service }: GatewayPlan): readonly object[] {
   if (!service.tls) return []
   const [name, { namespace }] = [nameOf(service), GATEWAY]

@@ -1,4 +1,4 @@
-/** Istio: the provider, a policy that asks about every request, and what the mesh configuration cannot say. */
+/** Istio: the provider, a policy that asks about every request, and filters for what the mesh configuration cannot express. */
 import type { ConfigFile, GatewayPlan } from '../plan.ts'
 import { DOOR_TIMEOUT_SECONDS } from '../plan.ts'
 import { AUTHORIZER, authorizerHost, manifests } from './kubernetes.ts'
@@ -35,7 +35,7 @@ export function istioConfig({ bodyBytesMax }: GatewayPlan): readonly ConfigFile[
       apiVersion: 'security.istio.io/v1',
       kind: 'AuthorizationPolicy',
       metadata: inGateways('portcullis'),
-      // Every request: the route file says what is public.
+      // An empty rule matches every request: the route file decides what is public.
       spec: {
         selector: { matchLabels: GATEWAYS.labels },
         action: 'CUSTOM',
@@ -55,7 +55,7 @@ export function istioConfig({ bodyBytesMax }: GatewayPlan): readonly ConfigFile[
       metadata: inGateways('portcullis-authorizer'),
       spec: {
         host: authorizerHost,
-        // The Secret has tls.crt, tls.key and ca.crt, and is in the namespace of the gateway.
+        // The Secret has tls.crt, tls.key and ca.crt. It must be in the namespace of the gateway.
         trafficPolicy: {
           tls: {
             mode: 'MUTUAL',
@@ -71,7 +71,7 @@ export function istioConfig({ bodyBytesMax }: GatewayPlan): readonly ConfigFile[
 
 const MANAGER = { name: 'envoy.filters.network.http_connection_manager' }
 
-/** A joined value hides that a field was repeated. */
+/** Sends raw headers to the door: a joined value would hide that a field was repeated. */
 const rawHeaders = {
   applyTo: 'HTTP_FILTER',
   match: {

@@ -2,9 +2,9 @@
 import { stringify } from 'yaml'
 import type { ConfigFile } from '../plan.ts'
 
-/** Named as the chart names them. */
+/** The authorizer's Service, as the chart names it. */
 export const AUTHORIZER = { service: 'portcullis-authorizer', namespace: 'portcullis', port: 15081 } as const
-/** Where the gateway and the route of the service are, in the printed example. */
+/** The gateway and its namespace in the printed example. */
 export const GATEWAY = { name: 'gateway', namespace: 'default' } as const
 
 export const authorizerHost = `${AUTHORIZER.service}.${AUTHORIZER.namespace}.svc.cluster.local`

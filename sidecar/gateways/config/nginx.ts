@@ -1,4 +1,4 @@
-/** A server of nginx that asks the door about every request, and gives the door's own answer to who is refused. */
+/** A server of nginx that asks the door about every request, and sends the door's own answer to a client that is refused. */
 
 import { exactNames } from '../../http/cleared.ts'
 import {
@@ -15,7 +15,7 @@ const ASK = '/_portcullis'
 const REFUSED = '/_portcullis_refused'
 const DOOR = 'portcullis_door'
 const FIELDS = DOOR_FIELDS.nginx
-/** The client's request as it came, in nginx's variables. */
+/** Fields of the question, with the variables in which nginx keeps the client's request as it came. */
 const ORIGINAL = [
   [FIELDS.method, '$request_method'],
   [FIELDS.target, '$request_uri'],

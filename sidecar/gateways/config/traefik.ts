@@ -32,7 +32,7 @@ function dynamicConfig(plan: GatewayPlan): object {
   return {
     http: {
       routers: {
-        // Every host and path: the door answers for those that it does not serve.
+        // Matches every host and path: the door also answers for those that it does not serve.
         service: {
           entryPoints: [ENTRY_POINT],
           rule: 'PathPrefix(`/`)',
@@ -44,9 +44,9 @@ function dynamicConfig(plan: GatewayPlan): object {
         [MIDDLEWARE]: {
           forwardAuth: {
             ...doorOf(plan),
-            // The client's own X-Forwarded-* are removed first.
+            // Traefik removes the client's own X-Forwarded-* first.
             trustForwardHeader: false,
-            // Each is removed from the request, and set when the door answers with it.
+            // Traefik removes each of these fields from the request, and sets it if the door's answer has it.
             authResponseHeaders: [...answerFields(plan.headers.identity), ...CREDENTIALS].map(written),
             authResponseHeadersRegex: clearedPattern(plan),
           },
@@ -64,7 +64,7 @@ function dynamicConfig(plan: GatewayPlan): object {
   }
 }
 
-/** Traefik sends no field of its own with the question, and opens no unix socket: TLS is how it proves who it is. */
+/** The door's address and TLS. Traefik can send no secret and open no unix socket, so a client certificate must authenticate it. */
 function doorOf({ door }: GatewayPlan): object {
   if (door.kind !== 'tls' || door.client === null)
     throw new PlanError(
@@ -74,7 +74,7 @@ function doorOf({ door }: GatewayPlan): object {
   return { address: `https://${authority(at)}${AUTHORIZE_PATH}`, tls: { ca, cert: client.cert, key: client.key } }
 }
 
-/** Names that services believe, and names with characters other than letters, digits and `-`. A regular expression of Go. */
+/** A regular expression of Go for fields that services believe, and for names with characters other than letters, digits and `-`. */
 function clearedPattern({ headers }: GatewayPlan): string {
   const tokens: readonly string[] = CREDENTIALS
   const exact = exactNames(headers).filter((name) => !tokens.includes(name) && name !== 'x-real-ip')

@@ -1,4 +1,4 @@
-/** Which probes a route file asks for: each guarded route with a made-up id, as a usual client writes it, then spelled otherwise. */
+/** Plans the probes for a route file: each guarded route with a made-up id, in its usual spelling and in others. */
 import { createExplainer, type Explainer } from '../../enforce/explain.ts'
 import type { RouteFile } from '../../route-file/route-file.ts'
 import { servedHosts } from '../../route-file/served-hosts.ts'
@@ -9,18 +9,18 @@ import { type Spelled, type Spelling, spellingsOf } from './spellings.ts'
 
 export type Plan = {
   readonly probes: readonly Probe[]
-  /** Sentences about what is not probed. */
+  /** Sentences about routes that are not probed. */
   readonly leftOut: readonly string[]
 }
 export type PlanOptions = {
-  /** Claims of the token that holds nothing; null: without such a token. */
+  /** Claims of the token without any rights; null: probes are sent without a token. */
   readonly claims: { readonly [claim: string]: unknown } | null
   readonly allMethods: boolean
-  /** In the place of each parameter. Nothing may have this id. */
+  /** The id that replaces each parameter. Nothing may have it. */
   readonly madeUp: string
 }
 
-/** For one run. Plain probes come first, so that they are the last to be left out. */
+/** How many probes one run sends. Probes in the usual spelling come first, so they are left out last. */
 const PROBES_MAX = 5_000
 const PUBLIC_PATHS_MAX = 3
 const SAFE = ['GET', 'HEAD']
@@ -37,7 +37,7 @@ export function planProbes(file: RouteFile, options: PlanOptions): Plan {
       if (spelling === undefined) continue
       const { target, plain, fields } = spelling
       for (const { method, claims } of senders) {
-        // Other spellings differ in their path, not in their method.
+        // Other spellings differ in the path and not in the method.
         if (method === 'HEAD' && !plain) continue
         const asked = { method, target, fields: withHost(fields, of.host), as: claims }
         if (isGuarded(asked, explain)) probes.push({ ...asked, ...of, plain, token: claims !== null })
@@ -49,10 +49,10 @@ export function planProbes(file: RouteFile, options: PlanOptions): Plan {
 type Claims = PlanOptions['claims']
 type Guarded = {
   readonly host: string
-  /** Its id. */
+  /** The id of the route. */
   readonly route: string
   readonly spellings: readonly Spelling[]
-  /** From whom the sidecar refuses the plain path. A gateway may turn other spellings into it before it asks. */
+  /** Methods and tokens with which the sidecar refuses the plain path. A gateway may turn another spelling into it before it asks. */
   readonly senders: readonly { readonly method: string; readonly claims: Claims }[]
 }
 
@@ -91,7 +91,7 @@ function leftOut({ routes }: RouteFile, count: number, { claims }: PlanOptions):
 
 type Asked = Pick<Probe, 'method' | 'target' | 'fields'> & { readonly as: Claims }
 
-/** False where the sidecar itself would let it through: a public route, or a check that any token may satisfy. */
+/** False where the sidecar itself would permit the request: at a public route, or a check that any token may satisfy. */
 function isGuarded({ fields, ...asked }: Asked, explain: Explainer): boolean {
   const { route, denial } = explain({ ...asked, headers: fields })
   return denial !== null || (route !== null && !route.shadow && !mayHold(route.check))
@@ -100,7 +100,7 @@ function isGuarded({ fields, ...asked }: Asked, explain: Explainer): boolean {
 const withHost = (fields: Spelling['fields'], host: string): Spelling['fields'] =>
   fields.some(([name]) => name === 'host') ? fields : [['host', host], ...fields]
 
-/** Whether a token that holds nothing may satisfy it. */
+/** True if a token without any rights may satisfy the check. */
 function mayHold(check: Check | null): boolean {
   if (check === null) return true
   if (check.kind === 'all') return check.of.every(mayHold)
@@ -108,17 +108,17 @@ function mayHold(check: Check | null): boolean {
   return check.kind === 'signed_in' || check.kind === 'entitlement' || check.kind === 'equals'
 }
 
-/** `/invoices/{id}` with the made-up id. */
+/** The path with the made-up id, as for `/invoices/{id}`. */
 function madeUpPath({ pattern }: Route, madeUp: string): string {
   const texts = pattern.segments.map((segment) => (segment.kind === 'literal' ? encodeURI(segment.text) : madeUp))
   return `/${[...texts, ...(pattern.rest ? [madeUp] : [])].join('/')}`
 }
 
-/** A host with a wildcard gets a made-up label. */
+/** The host of the route; a wildcard is replaced by a made-up label. */
 const hostOf = ({ host }: Pick<Route, 'host'>, file: RouteFile): string =>
   (host ?? file.hosts[0] ?? servedHosts(file)[0] ?? '').replace('*', 'probe')
 
-/** Public paths, and their fixed beginnings. */
+/** Public paths with their fixed beginnings, by path. */
 function openPaths({ routes }: RouteFile, madeUp: string): Spelled['open'] {
   const starts = new Map(
     routes

@@ -1,6 +1,6 @@
 /**
- * Asks a running gateway for what a route file guards. A probe is held if the door names it as refused and the client got that
- * refusal. Everything else is not held: a success or a redirect, and also a refusal of which nobody knows who gave it.
+ * Sends requests for guarded paths to a running gateway. A probe is held if the door knows it as refused and the client got that
+ * refusal. Every other probe is not held: a success, a redirect, and also a refusal whose origin is unknown.
  */
 import { randomUUID } from 'node:crypto'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
@@ -10,13 +10,13 @@ import { type Answer, answers, findRefusal, type Sent, send } from './send.ts'
 
 export type Result =
   | 'held'
-  /** The gateway itself refuses such a message, so the door is not asked. */
+  /** The gateway itself refuses such a message, so it does not ask the door. */
   | 'malformed'
-  /** 2xx, 3xx or an upgrade. */
+  /** The answer was 2xx, 3xx or an upgrade. */
   | 'passed'
   | 'unproven'
 export type Probe = Sent & {
-  /** As a usual client writes it. */
+  /** True: the usual spelling. */
   readonly plain: boolean
   /** The served host. */
   readonly host: string
@@ -28,17 +28,17 @@ export type Probed = { readonly probe: Probe; readonly result: Result; readonly 
 export type ProbeOptions = {
   readonly url: URL
   readonly admins: readonly URL[]
-  /** Null: probes with a token are not sent. */
+  /** Null: no probes with a token are sent. */
   readonly token: string | null
-  /** The sidecar does not run: nothing can be refused by it, and nothing may pass. */
+  /** True: the sidecar does not run, so it can refuse nothing, and nothing may pass. */
   readonly doorStopped: boolean
 }
 
 const AT_ONCE = 4
-/** A gateway that answers so rarely is not probed to the end. */
+/** A gateway that leaves so many probes unanswered is not probed to the end. */
 const UNANSWERED_MAX = 20
 
-/** Throws StartError when the gateway or the sidecar is not as the run needs it. */
+/** Throws StartError when gateway or sidecar are not in the state that the run needs. */
 export async function probeAll(probes: readonly Probe[], options: ProbeOptions): Promise<readonly Probed[]> {
   await requireSidecar(options)
   const seen = new Set<string>()
@@ -75,9 +75,9 @@ function withFields({ method, target, fields, token }: Probe, id: string, { toke
 type Answered = {
   readonly probe: Probe
   readonly id: string
-  /** A text says why there is no answer. */
+  /** A text is the reason for which there is no answer. */
   readonly answer: Answer | string
-  /** Request ids by which a probe was held. */
+  /** Request ids for which the sidecar has confirmed a refusal. */
   readonly seen: Set<string>
 }
 
@@ -91,7 +91,7 @@ async function assess(answered: Answered, options: ProbeOptions): Promise<Omit<P
   return (await isMalformed(answered, answer, options)) ? { result: 'malformed', why: `${status}` } : found
 }
 
-/** RFC 9112 section 3.2: a server itself answers 400 to a request without Host. Its answer to this probe is the same. */
+/** RFC 9112 section 3.2: a server must answer 400 to a request without Host. True if this probe got the same answer as such a request. */
 async function isMalformed({ probe, id }: Answered, { digest }: Answer, options: ProbeOptions): Promise<boolean> {
   const { fields, ...others } = withFields(probe, id, options)
   const hostless = { ...others, fields: fields.filter(([name]) => name !== 'host') }
@@ -100,7 +100,7 @@ async function isMalformed({ probe, id }: Answered, { digest }: Answer, options:
 }
 
 function assessWithoutDoor(status: number): Omit<Probed, 'probe'> {
-  // Envoy answers 403 where the door cannot be asked.
+  // Envoy answers 403 when it cannot ask the door.
   if (status >= 500 || status === 403) return { result: 'held', why: `${status}` }
   return { result: 'unproven', why: `${status}, which does not say that the door cannot be asked` }
 }
@@ -111,7 +111,7 @@ async function assessByDoor(
   admins: readonly URL[],
 ): Promise<Omit<Probed, 'probe'>> {
   const { status, requestId } = answer
-  // Some gateways give each request an id of their own.
+  // Some gateways replace the request's id by one of their own.
   const own = requestId !== null && isRequestId(requestId) && !/^\.+$/.test(requestId) ? [requestId] : []
   for (const one of new Set([id, ...own])) {
     const found = seen.has(one) ? null : await asking(admins, () => findRefusal(admins, one))
@@ -137,7 +137,7 @@ async function asking<Given>(admins: readonly URL[], ask: () => Promise<Given>):
   try {
     return await ask()
   } catch (err) {
-    // `fetch` says in the cause why it failed.
+    // `fetch` gives its reason in `cause`.
     const reason = messageOf(err instanceof Error && err.cause !== undefined ? err.cause : err)
     throw new StartError(`--admin ${admins.map(({ origin }) => origin).join(', ')}: ${reason}`)
   }

@@ -11,7 +11,7 @@ export type Report = {
 type Told = {
   readonly method: string
   readonly target: string
-  /** Other than those that every probe has. */
+  /** Fields besides those that every probe has. */
   readonly fields: readonly string[]
   readonly token: boolean
   readonly route: string
@@ -32,7 +32,7 @@ export function reportOf(probed: readonly Probed[], leftOut: readonly string[]):
   return { held, malformed, passed: told('passed'), unproven: told('unproven'), left_out: leftOut }
 }
 
-/** True: everything that was sent is held. */
+/** True: every probe that was sent is held. */
 export const isHeld = ({ held, passed, unproven }: Report): boolean =>
   held > 0 && passed.length === 0 && unproven.length === 0
 

@@ -1,4 +1,4 @@
-/** Sends one probe to the gateway, and asks the admin port of a sidecar whether it refused it. Each is bounded in time and size. */
+/** Sends one probe to the gateway, and asks the admin port of a sidecar whether the sidecar refused it. Time and size are bounded. */
 import { hash } from 'node:crypto'
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
@@ -8,24 +8,24 @@ import { NO_REFUSAL, REFUSALS_PATH } from '../../../pdp/shared/process/admin-lis
 
 export type Answer = {
   readonly status: number
-  /** By the answer; null: it has none. */
+  /** The request id in the answer; null: it has none. */
   readonly requestId: string | null
-  /** The same for answers that differ in their date only. */
+  /** Equal for answers that differ only in their date. */
   readonly digest: string
 }
 export type Sent = {
   readonly method: string
   readonly target: string
-  /** Names and values. */
+  /** Pairs of name and value. */
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
-/** The admin ports' word about a request id. */
+/** The refusal that an admin port reports for a request id; null: it knows none. */
 export type DoorRefusal = { readonly reason: string; readonly status: number } | null
 
 const ANSWER_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
 
-/** A text says why there is no answer that can be read in time. `serverName`: for TLS. */
+/** A text is the reason for which no answer was readable in time. `serverName`: the name for TLS. */
 export function send(url: URL, sent: Sent, serverName: string): Promise<Answer | string> {
   const { method, target, fields } = sent
   return new Promise((resolve) => {
@@ -52,7 +52,7 @@ export function send(url: URL, sent: Sent, serverName: string): Promise<Answer |
   })
 }
 
-/** Only what may be an answer of the gateway itself is read: the stream of a service may have no end. */
+/** Reads only a body that may be the gateway's own answer: a stream of the service might never end. */
 async function readBody(res: IncomingMessage): Promise<string> {
   let text = ''
   if (res.statusCode !== 400) res.destroy()
@@ -76,7 +76,7 @@ function answerOf({ statusCode = 0, rawHeaders, headers }: IncomingMessage, body
   }
 }
 
-/** Throws with a reason for an operator when an admin port does not answer as one of a sidecar. */
+/** Throws with a reason for the operator when an admin port does not answer as a sidecar's does. */
 export async function findRefusal(admins: readonly URL[], requestId: string): Promise<DoorRefusal> {
   for (const admin of admins) {
     const found = await fetch(new URL(`${REFUSALS_PATH}${encodeURIComponent(requestId)}`, admin), {
@@ -92,7 +92,7 @@ export async function findRefusal(admins: readonly URL[], requestId: string): Pr
   return null
 }
 
-/** Whether something takes connections there. */
+/** True if something accepts connections at this address. */
 export const answers = (admin: URL): Promise<boolean> =>
   fetch(new URL(REFUSALS_PATH, admin), { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) }).then(
     () => true,

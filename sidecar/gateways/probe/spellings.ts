@@ -1,6 +1,6 @@
-/** Requests that a gateway or a service could read as one for a guarded path, though they are written otherwise. */
+/** Requests that a gateway or a service could read as requests for a guarded path, though they are spelled differently. */
 
-/** Paths and fields as they are sent; `plain`: as a usual client writes it. */
+/** A path and fields as they are sent. `plain`: the usual spelling. */
 export type Spelling = {
   readonly plain: boolean
   readonly target: string
@@ -8,7 +8,7 @@ export type Spelling = {
 }
 export type Spelled = {
   readonly host: string
-  /** The guarded path: `/invoices/probe-1`. */
+  /** The guarded path, such as `/invoices/probe-1`. */
   readonly path: string
   /** Public paths, and their fixed beginnings, such as `/public`. */
   readonly open: readonly { readonly path: string; readonly start: string }[]
@@ -55,7 +55,7 @@ const BEFORE = [
   '/x/%20..',
   '/x/..%20',
 ])
-/** In the place of the slashes after the first segment. */
+/** Texts that replace the slashes after the first segment. */
 const BETWEEN = [
   '//',
   '/./',
@@ -70,7 +70,7 @@ const BETWEEN = [
   '%252f',
   '%c0%af',
 ].concat(['%EF%BC%8F', '\\', '%5c', '%255c', '/%00/', ';x=1/', '%20/', '%09/'])
-/** From a public path upwards. */
+/** Texts that lead from a public path upwards. */
 const UP = [
   '/..',
   '/%2e%2e',
@@ -85,7 +85,7 @@ const UP = [
   '/..%5c',
 ].concat(['/%252e%252e', '/%c0%ae%c0%ae', '/%20..', '/..%20', '/..%00'])
 
-/** Fields by which a client may try to say what only the gateway says to the door, or to name itself. */
+/** Fields by which a client may pretend to be the gateway, or somebody else. */
 const FORGED: readonly (readonly [name: string, value: string])[] = [
   ...['x-forwarded-method', 'x-original-method', 'x-http-method-override', 'x-http-method', 'x-method-override'].map(
     (name) => [name, 'OPTIONS'] as const,
@@ -107,7 +107,7 @@ const FORGED: readonly (readonly [name: string, value: string])[] = [
 ]
 const TARGET_FIELDS = ['x-forwarded-uri', 'x-original-uri', 'x-original-url', 'x-rewrite-url', 'x-envoy-original-path']
 
-/** The plain one is the first. */
+/** The usual spelling comes first. */
 export function spellingsOf({ host, path, open }: Spelled): readonly Spelling[] {
   const targets = [...pathsOf(path), ...open.flatMap(({ start }) => upwards(start, path))]
   const absolute = [`http://${host}${path}`, `http://other.invalid${path}`, `http://${host}@other.invalid${path}`]
@@ -136,7 +136,7 @@ function pathsOf(path: string): readonly string[] {
   ]
 }
 
-/** As many steps upwards as the public path has segments, and one more. */
+/** Paths that climb as many steps as the public path has segments, and one more. */
 function upwards(start: string, path: string): readonly string[] {
   const depth = start.split('/').length - 1
   return UP.flatMap((up) => [up.repeat(depth), up.repeat(depth + 1)].map((steps) => `${start}${steps}${path}`))
@@ -145,6 +145,6 @@ function upwards(start: string, path: string): readonly string[] {
 const escaped = (text: string, count: number): string =>
   text.slice(0, count).replaceAll(/[\x21-\x7e]/g, (one) => `%${one.charCodeAt(0).toString(16)}`) + text.slice(count)
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
-/** The first letter as its full-width form, which some servers fold. */
+/** The text with its first letter in full-width form, which some servers fold. */
 const wide = (text: string): string =>
   /^[a-z]/.test(text) ? encodeURIComponent(String.fromCharCode(text.charCodeAt(0) + 0xfee0)) + text.slice(1) : text

@@ -1,22 +1,22 @@
-/** Makes a server certificate and a certificate authority that signs nothing else: the authority's private key is never written. */
+/** Makes a server certificate and an authority that signs only it: the authority's private key is never stored. */
 import { webcrypto, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { stringify } from 'yaml'
 
 export type MadeCertificate = {
-  /** PEM. */
+  /** All three are PEM. */
   readonly authority: string
   readonly certificate: string
   readonly key: string
 }
 
 const DAY_MS = 86_400_000
-// A node whose clock is behind must not refuse a new certificate.
+// The certificate is valid from a little earlier: a node whose clock is behind must not refuse it.
 export const BACKDATE_MS = 300_000
 const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const
 
-/** For DNS names and addresses: those of a Service, of a host. ECDSA with P-256 and SHA-256; profile of RFC 5280. */
+/** A certificate for DNS names and addresses of a Service or a host. ECDSA with P-256 and SHA-256; profile of RFC 5280. */
 export async function makeCertificate(options: {
   readonly names: readonly string[]
   readonly days: number
@@ -27,14 +27,14 @@ export async function makeCertificate(options: {
   return { authority, ...(await issue(options.names)) }
 }
 
-/** An authority in memory: `issue` signs a server's certificate, which is good for its calls as a client too. */
+/** An authority in memory. `issue` signs a server's certificate, which the server may also use as a client. */
 export async function makeAuthority({ days, nowMs }: { readonly days: number; readonly nowMs: number }): Promise<{
   readonly authority: string
   issue(names: readonly string[]): Promise<{ readonly certificate: string; readonly key: string }>
 }> {
   const x509 = await loadX509()
   const keys = await makeKeys()
-  // A new name each time: in a bundle of two authorities, a verifier finds the right one.
+  // Each authority has a new name: in a bundle of two, a verifier then finds the right one.
   const issuer = `CN=portcullis ${randomHex(8)}`
   const common = {
     issuer,
@@ -82,8 +82,8 @@ export async function makeAuthority({ days, nowMs }: { readonly days: number; re
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g
 
 /**
- * A file of authorities with one more: those that have not ended stay, so that verifiers trust the certificates of both until
- * everything presents the new one. Throws Error when the text has something that is no certificate.
+ * The bundle of authorities with one more. Those that have not expired stay, so that verifiers trust both certificates until every server
+ * presents the new one. Throws Error when the text contains something that is no certificate.
  */
 export function withAuthority(bundle: string, authority: string, nowMs: number): string {
   if (bundle.replace(CERTIFICATE, '').trim() !== '') throw new Error('it holds something that is no PEM certificate')
@@ -92,7 +92,7 @@ export function withAuthority(bundle: string, authority: string, nowMs: number):
   return [...valid, authority.trim()].map((pem) => `${pem}\n`).join('')
 }
 
-/** A Secret as the chart expects it, with `ca.crt` beside the pair. */
+/** A Secret as the chart expects it: the key pair and `ca.crt`. */
 export function secretManifest(
   { authority, certificate, key }: MadeCertificate,
   { name, namespace }: { readonly name: string; readonly namespace: string },
@@ -106,7 +106,7 @@ export function secretManifest(
   })
 }
 
-/** Loaded only here, because the library needs a polyfill that extends the global Reflect: no server process loads it. */
+/** Loads the library only here, since it needs a polyfill that extends the global Reflect: no server process loads it. */
 async function loadX509(): Promise<typeof import('@peculiar/x509')> {
   await import('reflect-metadata')
   return import('@peculiar/x509')
@@ -117,8 +117,8 @@ const makeKeys = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.genera
 const randomHex = (bytesCount: number): string =>
   Buffer.from(webcrypto.getRandomValues(new Uint8Array(bytesCount))).toString('hex')
 
-/** RFC 5280 section 4.1.2.2: positive and at most 20 bytes. The first byte 01 keeps it positive. */
+/** A serial number is positive and has at most 20 bytes (RFC 5280 section 4.1.2.2). The first byte 01 keeps it positive. */
 const makeSerialNumber = (): string => `01${randomHex(15)}`
 
-/** RFC 5280 section 4.1.2.5: times have no fraction of a second. */
+/** The time without a fraction of a second (RFC 5280 section 4.1.2.5). */
 const wholeSecond = (ms: number): Date => new Date(Math.floor(ms / 1_000) * 1_000)

@@ -1,4 +1,4 @@
-/** `certificate`: pairs for machines outside of Kubernetes. `injector maintain-certificate`: a process that keeps the webhook's certificate valid. */
+/** `certificate`: certificates for machines outside of Kubernetes. `injector maintain-certificate`: keeps the webhook's valid. */
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
@@ -81,7 +81,7 @@ async function makePairs(hosts: readonly string[], options: PairOptions, io: Io)
 }
 const FILES = ['ca.pem', 'tls.crt', 'tls.key'] as const
 
-/** Adds the authority to those of the file that have not ended. Throws ConfigError. */
+/** Adds the authority to those in the file that have not expired. Throws ConfigError. */
 export function addAuthority(path: string, authority: string, nowMs: number): void {
   written(path, () => {
     const before = existsSync(path) ? readFileSync(path, 'utf8') : ''
@@ -153,7 +153,7 @@ function readGoal(options: Options): Omit<CertificateGoal, 'nowMs'> {
   return { namespace, secret, days, names: serviceNames(service, namespace), ...trusting }
 }
 
-/** Reads what every command for a certificate takes: names of Kubernetes by their options, and days. */
+/** Reads the options that all certificate commands have: names of Kubernetes objects, and days. */
 export function readCertificateOptions(
   names: { readonly [option: string]: string },
   days: string,

@@ -1,4 +1,4 @@
-/** The API server as a Pod with a ServiceAccount reaches it: JSON objects, one deadline, no redirects. */
+/** The API server, as a Pod with a ServiceAccount reaches it: JSON objects, one deadline, no redirects. */
 import { readFileSync } from 'node:fs'
 import { readAtMost } from '../../../pdp/shared/base/http-json.ts'
 import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
@@ -11,17 +11,17 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024
 export type KubeApi = {
   /** Throws StartError, whose message names the call and what the API server said. */
   get(path: string): Promise<JsonObject>
-  /** As `get`; null: it does not exist. */
+  /** Like `get`; null: the object does not exist. */
   find(path: string): Promise<JsonObject | null>
   /** Creates an object. Throws StartError. */
   post(path: string, object: JsonObject): Promise<JsonObject>
-  /** Replaces an object; the API server refuses it when the object has another resourceVersion by now. Throws StartError. */
+  /** Replaces an object. The API server refuses it if the object's resourceVersion has changed since. Throws StartError. */
   put(path: string, object: JsonObject): Promise<JsonObject>
-  /** RFC 6902. Throws StartError. */
+  /** Applies a JSON Patch (RFC 6902). Throws StartError. */
   patch(path: string, operations: readonly JsonObject[]): Promise<JsonObject>
 }
 
-/** Why the token must not be sent there; null: it may. */
+/** The reason for which the token must not be sent to this address; null: it may. */
 export function apiServerProblem(server: string): string | null {
   const origin = URL.parse(server)
   const isLoopback = origin?.hostname === 'localhost' || origin?.hostname === '127.0.0.1'

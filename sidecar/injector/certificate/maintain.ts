@@ -1,7 +1,7 @@
 /**
- * Keeps the webhook's certificate valid without anybody's help: makes it, renews it while two thirds of its time are over, and
- * tells the API server the authorities. The API server trusts a new authority before the injectors present its certificate,
- * and trusts the old one until it expires, so no review fails meanwhile.
+ * Keeps the webhook's certificate valid: makes it, renews it when two thirds of its time are over, and tells the API server its
+ * authorities. The API server trusts a new authority before the injectors present its certificate, and the old one until it expires, so
+ * no review fails meanwhile.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { isObject, type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
@@ -10,32 +10,32 @@ import type { KubeApi } from './kube-api.ts'
 
 export type CertificateGoal = {
   readonly namespace: string
-  /** The name of a Secret that exists; the chart makes it without data. */
+  /** The name of an existing Secret, which the chart makes without data. */
   readonly secret: string
   /** DNS names of the Service. */
   readonly names: readonly string[]
-  /** The MutatingWebhookConfiguration, and the ValidatingWebhookConfiguration of this name, that must trust the certificate; null: none. */
+  /** The name of the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration that must trust the certificate; null: none. */
   readonly webhook: string | null
-  /** ConfigMaps that exist, by whose ca.crt sidecars trust the certificate. */
+  /** Existing ConfigMaps from whose ca.crt sidecars trust the certificate. */
   readonly bundles: readonly { readonly namespace: string; readonly name: string }[]
   readonly days: number
   /** Milliseconds since the epoch. */
   readonly nowMs: number
 }
 export type Maintained = {
-  /** Why the certificate was replaced; null: it was good. */
+  /** The reason for which the certificate was replaced; null: it was good. */
   readonly renewed: string | null
-  /** True when the webhook had other authorities. */
+  /** True when the webhook had other authorities before. */
   readonly published: boolean
   readonly notAfterMs: number
 }
 
-/** The share of its time that a certificate may have left before it is renewed. */
+/** The share of its lifetime at which a certificate is renewed. */
 const RENEWED_AT = 1 / 3
 const AUTHORITIES_MAX = 4
 const PEM = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g
 
-/** Throws StartError and ShapeError; then it can be called again. */
+/** Throws StartError and ShapeError; a later call then tries again. */
 export async function maintainCertificate(api: KubeApi, goal: CertificateGoal): Promise<Maintained> {
   const path = `/api/v1/namespaces/${goal.namespace}/secrets/${goal.secret}`
   const secret = await api.get(path)
@@ -52,7 +52,7 @@ export async function maintainCertificate(api: KubeApi, goal: CertificateGoal): 
   const authorities = [made.authority.trim(), ...held.authorities.filter((pem) => isCurrent(pem, goal.nowMs))]
   const trusted = authorities.slice(0, AUTHORITIES_MAX)
   const published = await publish(api, goal, trusted)
-  // Sidecars read a changed ConfigMap after a minute or two: until then the certificate in use stays.
+  // Sidecars read a changed ConfigMap a minute or two later, so the certificate in use stays until then.
   if (wrong === ENDING && goal.bundles.length > 0) {
     await store(api, path, secret, { ...held, authorities: trusted, next: made })
     return { renewed: null, published, notAfterMs: new X509Certificate(held.certificate).validToDate.getTime() }
@@ -64,7 +64,7 @@ export async function maintainCertificate(api: KubeApi, goal: CertificateGoal): 
 type Pair = { readonly certificate: string; readonly key: string }
 type StoredCertificate = Pair & { readonly authorities: readonly string[] }
 
-/** How long sidecars get to read their authorities before a certificate of a new one is in use. */
+/** The time in milliseconds that sidecars have to read a new authority before its certificate is used. */
 const SETTLING_MS = 10 * 60_000
 const ENDING = 'it was about to expire'
 
@@ -76,7 +76,7 @@ type Promotion = {
   readonly next: Pair
 }
 
-/** Takes the next certificate into use, once everybody had the time to trust it. */
+/** Starts to use the next certificate, once every sidecar has had the time to trust it. */
 async function promote({ api, path, secret, held, next }: Promotion, goal: CertificateGoal): Promise<Maintained> {
   const published = await publish(api, goal, held.authorities)
   const made = new X509Certificate(next.certificate)
@@ -103,7 +103,7 @@ async function store(
   await api.put(path, { ...secret, data: Object.fromEntries(encoded) })
 }
 
-/** Null: there is none. */
+/** The pair in the Secret; null: there is none. */
 function readPair(secret: JsonObject, name: string): Pair | null {
   const data = textsAt(secret.data, 'data')
   const read = (key: string): string => Buffer.from(data.get(key) ?? '', 'base64').toString('utf8')
@@ -117,7 +117,7 @@ function readSecret(secret: JsonObject): StoredCertificate {
   return { authorities: read('ca.crt').match(PEM) ?? [], certificate: read('tls.crt'), key: read('tls.key') }
 }
 
-/** Why the certificate must be replaced; null when it is good. */
+/** The reason for which the certificate must be replaced; null: it is good. */
 function problemOf(
   { authorities, certificate, key }: StoredCertificate,
   { names, nowMs }: CertificateGoal,
@@ -143,7 +143,7 @@ function isIssuer(pem: string, leaf: X509Certificate): boolean {
   return leaf.checkIssued(authority) && leaf.verify(authority.publicKey)
 }
 
-/** An authority that cannot be read is not kept. */
+/** False for an authority that has expired or cannot be read. */
 function isCurrent(pem: string, nowMs: number): boolean {
   try {
     return new X509Certificate(pem).validToDate.getTime() > nowMs
@@ -156,7 +156,7 @@ const joined = (authorities: readonly string[]): string => authorities.map((pem)
 
 const KINDS = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']
 
-/** True when a webhook or a ConfigMap had other authorities. */
+/** Returns true when a webhook or a ConfigMap had other authorities before. */
 async function publish(
   api: KubeApi,
   { webhook, bundles, nowMs }: CertificateGoal,
@@ -175,7 +175,7 @@ async function publish(
 
 const BUNDLE_MAX = 16
 
-/** Others may have put authorities there, such as an issuer's: those that have not ended stay. */
+/** Adds the authorities. Others that are there, such as an issuer's, stay until they expire. */
 async function addTo(
   api: KubeApi,
   path: string,
@@ -191,7 +191,7 @@ async function addTo(
   return true
 }
 
-/** The patch is refused when the webhook changed meanwhile. */
+/** Patches the webhook's authorities. The API server refuses the patch if the webhook has changed meanwhile. */
 async function publishTo(api: KubeApi, path: string, authorities: readonly string[]): Promise<boolean> {
   const found = await api.get(path)
   const bundle = Buffer.from(joined(authorities)).toString('base64')

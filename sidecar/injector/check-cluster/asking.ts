@@ -1,4 +1,4 @@
-/** Finds Pods that ask for a sidecar in vain: in a namespace without a mode, with a route file that is not there or is wrong, in a template. */
+/** Finds Pods that ask for a sidecar in vain: in a namespace without a mode, with a missing or wrong route file, or in a template. */
 import { readWishes } from '../pod/annotations.ts'
 import { type InjectorConfig, parseInjectorConfig } from '../pod/config.ts'
 import type { Mode } from '../pod/injection.ts'
@@ -8,7 +8,7 @@ import { hasSidecarName, platformOf } from '../pod/recognize-sidecar.ts'
 import { checkWorkload, ROUTE_KEY, type RouteFileReport } from '../webhook/checks.ts'
 import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
 
-/** `platform`: what it says for every route file; null: nothing. */
+/** `platform`: the text of the settings that a platform makes for every route file; null: none. */
 export type CheckRoutes = (text: string, platform: string | null) => RouteFileReport
 
 /** Pods of namespaces without a mode. */
@@ -49,13 +49,13 @@ export function settingsOf(objects: readonly JsonObject[]): InjectorConfig | nul
     try {
       if (text !== undefined) return parseInjectorConfig(text, 'injector.yaml')
     } catch {
-      // It is for another version.
+      // The settings are those of another version.
     }
   }
   return null
 }
 
-/** The route files of Pods with sidecars, and ConfigMaps that say that they hold some. */
+/** Checks the route files of Pods with sidecars, and the ConfigMaps whose label says that they hold some. */
 export function checkRouteFiles(
   objects: readonly JsonObject[],
   pods: readonly WatchedPod[],
@@ -87,7 +87,7 @@ export function checkRouteFiles(
       .filter((port) => !keys.includes(`${port}.yaml`))
       .map((port) => finding('routes_missing', map, 'ConfigMap', missingKey(`${port}.yaml`, keys)))
   })
-  // Sidecars show the injector's settings to those who may not read them.
+  // An operator who may not read the injector's settings finds them in the sidecars' arguments.
   const args = pods.flatMap(({ sidecars }) => sidecars.flatMap(({ raw }) => listAt(raw.args, 'args').map(String)))
   const platform = settingsOf(objects)?.platform ?? platformOf(args)
   const read = new Set(pods.map((pod) => `${pod.namespace}/${routesOf(pod)}`))

@@ -1,19 +1,19 @@
-/** The form of the chart's policies, so that `check-cluster` can tell them from others with their names. */
+/** The form of the chart's policies, so that `check-cluster` can tell them from other policies with the same names. */
 import type { Resource } from './selector.ts'
 
 export type BackstopRule = {
-  /** With which the policy's name ends. */
+  /** The end of the policy's name. */
   readonly name: string
   /** Digest of its variables and validations; a test compares it with charts/portcullis/templates. */
   readonly form: string
   readonly resources: readonly Resource[]
-  /** For namespaces without a mode as well. */
+  /** True: the policy is for namespaces without a mode, too. */
   readonly everywhere: boolean
-  /** The harm that is possible while no policy holds the rule. */
+  /** The harm that is possible without the policy. */
   readonly without: string
 }
 
-/** Variables of the policy for Pods that the chart's values decide, each a literal. */
+/** Variables of the policy for Pods whose values come from the chart. Each is a literal. */
 export const SETTINGS: readonly string[] = [
   'authorities',
   'belongs',

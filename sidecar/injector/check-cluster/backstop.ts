@@ -1,4 +1,4 @@
-/** The rules of the backstop: each is a policy whose text is ours, and a binding that narrows nothing. */
+/** Checks the rules of the backstop: each needs a policy with exactly our text, and a binding that does not restrict it. */
 import { createHash } from 'node:crypto'
 import { type Json, type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
 import { BACKSTOP, type BackstopRule, SETTINGS } from './backstop-form.ts'
@@ -7,7 +7,7 @@ import { type Finding, finding, type GuardedNamespace, type Named, nothing, ofKi
 
 const POLICY = 'ValidatingAdmissionPolicy'
 const BINDING = 'ValidatingAdmissionPolicyBinding'
-// A setting may be a literal, which decides nothing.
+// Only literals are allowed as settings, since a literal cannot decide anything.
 const LITERAL = /^(?:'[^'\\]*'|-?\d+|true|false)$/
 
 type BackstopInput = {
@@ -39,7 +39,7 @@ type RuleInput = {
   readonly images: ReadonlySet<string>
 }
 
-/** [] when one policy and one of its bindings hold the rule; else what is wrong with the one that comes nearest. */
+/** Empty when one policy and one of its bindings enforce the rule; else the errors of the policy that comes nearest. */
 function checkRule(rule: BackstopRule, { policies, bindings, namespace, images }: RuleInput): readonly Finding[] {
   const ours = policies.filter((policy) => formOf(policy.raw) === rule.form)
   const likely = ours.length > 0 ? ours : policies.filter(({ name }) => name.endsWith(`-${rule.name}`))
@@ -97,7 +97,7 @@ function findBindingProblem(
 const narrows = ({ objectSelector, excludeResourceRules }: JsonObject): boolean =>
   !isEmptySelector(objectSelector) || listAt(excludeResourceRules, 'excludeResourceRules').length > 0
 
-/** A digest of everything in a policy that decides, but for the settings, which are literals; null when one is not. */
+/** A digest of everything in a policy that decides, without the settings; null: a setting is no literal. */
 export function formOf(policy: JsonObject): string | null {
   const spec = objectAt(policy.spec, 'spec')
   const variables = variablesOf(spec)

@@ -1,4 +1,4 @@
-/** Finds what leads past a sidecar: Services, Pods, network policies, and gaps in the webhook and the backstop. */
+/** Finds ways around the sidecars: Services, Pods, network policies, and gaps in the webhook and the backstop. */
 import { LABEL_INJECT } from '../pod/annotations.ts'
 import { MODES, type Mode } from '../pod/injection.ts'
 import { flagAt, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
@@ -14,7 +14,7 @@ import { checkPolicies } from './network-policies.ts'
 import { checkServices } from './services.ts'
 import { type Finding, finding, hasEnded, type Named, ofKind, readWatched, type WatchedPod } from './watched.ts'
 
-/** `objects` as `kubectl get -o json` lists them. Throws ShapeError. */
+/** `objects`: as `kubectl get -o json` lists them. Throws ShapeError. */
 export function checkCluster(objects: readonly JsonObject[], checkRoutes: CheckRoutes): readonly Finding[] {
   const namespaces = ofKind(objects, 'Namespace').map((object) => ({ object, ...readLabels(object) }))
   const guarded = namespaces.flatMap(({ object: { name }, labels, said }) => {
@@ -97,7 +97,7 @@ function checkForged(pod: WatchedPod): readonly Finding[] {
   })
 }
 
-/** After an upgrade, the Pods that were not restarted yet. Injector and sidecar are one program, so one image. */
+/** Finds Pods that were not restarted after an upgrade. Injector and sidecar are one program, so they have one image. */
 function checkImages(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   const images = new Set(findInjectors(objects).flatMap((injector) => injector.images))
   if (images.size === 0) return []
@@ -109,7 +109,7 @@ function checkImages(objects: readonly JsonObject[], pods: readonly WatchedPod[]
     })
 }
 
-/** After a change of what the platform says to route files. */
+/** Finds Pods that were not restarted after a change of the platform's settings for route files. */
 function checkPlatform(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   const settings = settingsOf(objects)
   if (settings === null) return []

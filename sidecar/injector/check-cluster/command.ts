@@ -1,4 +1,4 @@
-/** `check-cluster`: reads the cluster through kubectl, whose contexts and log-ins are the operator's own. */
+/** `check-cluster`: reads the cluster by kubectl, with the operator's own contexts and credentials. */
 
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
@@ -35,7 +35,7 @@ const KINDS = [
   'validatingadmissionpolicies.admissionregistration.k8s.io',
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
 ]
-/** Only where the cluster knows them: kubectl refuses a kind that it does not know. */
+/** Kinds to read only if the cluster has them: kubectl refuses an unknown kind. */
 const OPTIONAL_KINDS = [
   'rollouts.argoproj.io',
   'httproutes.gateway.networking.k8s.io',
@@ -68,7 +68,7 @@ async function check(options: Options, io: Io, checkRoutes: CheckRoutes): Promis
   const findings = checkCluster(objects, checkRoutes).filter(
     ({ namespace }) => only === undefined || namespace === null || namespace === only,
   )
-  // Each sidecar is asked, which a whole cluster would take long for.
+  // Each sidecar is asked in turn, which would take long for a whole cluster.
   const pods = only === undefined || from !== undefined ? [] : ofKind(objects, 'Pod')
   const own = pods.filter(({ namespace }) => namespace === only)
   const status = statusLines(own, { objects, ask: kubectl })
@@ -87,7 +87,7 @@ function read(kubectl: Kubectl, from: string | undefined): readonly JsonObject[]
     const list: unknown = JSON.parse(text)
     if (isObject(list)) return listAt(list.items, 'items').filter(isObject)
   } catch {
-    // Reported below.
+    // Not JSON: reported below.
   }
   throw new ConfigError(['the input is not a JSON list of Kubernetes objects'])
 }

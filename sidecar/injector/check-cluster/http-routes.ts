@@ -1,8 +1,8 @@
-/** Finds the routes of the Gateway API that lead to a gated Service and ask no authorizer. */
+/** Finds the routes of the Gateway API that lead to a gated Service without asking an authorizer. */
 import { isObject, type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
 import { type Finding, finding, type Named, ofKind } from './watched.ts'
 
-/** On a Service: gateways must ask before they forward to it. */
+/** The label of a Service before which gateways must ask. */
 export const LABEL_GATED = 'portcullis.dev/gated'
 const KINDS = ['HTTPRoute', 'GRPCRoute']
 const GATEWAY = 'Gateway'
@@ -10,16 +10,16 @@ const GATEWAY = 'Gateway'
 type Rule = {
   readonly route: Named
   readonly kind: string
-  /** From one, as people count. */
+  /** The number of the rule, counted from one. */
   readonly number: number
-  /** `namespace/name` of the Services that it leads to. */
+  /** The Services to which it leads, as `namespace/name`. */
   readonly services: readonly string[]
   readonly asks: boolean
 }
 
 /**
- * A Service is gated if it has the label, or if some rule that leads to it asks: then the others are an oversight.
- * Throws ShapeError.
+ * A Service is gated if it has the label, or if some rule that leads to it asks: then a rule that does not ask is an oversight. Throws
+ * ShapeError.
  */
 export function checkHttpRoutes(objects: readonly JsonObject[]): readonly Finding[] {
   const policies = ofKind(objects, 'SecurityPolicy')
@@ -61,7 +61,7 @@ function rulesOf({
   })
 }
 
-/** A policy of the route takes the place of the Gateway's, unless it is merged into it. */
+/** True if a policy makes the gateway ask. A policy of the route replaces the Gateway's, unless it is merged into it. */
 function isAskedByPolicy({
   route,
   kind,
@@ -82,7 +82,7 @@ function isAskedByPolicy({
   const above = policies.filter((policy) => gateways.some((gateway) => targets(policy, gateway)))
   if (own.some(asksAuthorizer)) return true
   const replaced = own.some(({ raw }) => objectAt(raw.spec, 'spec').mergeType === undefined)
-  // Each Gateway that the route is attached to has to ask.
+  // Each Gateway to which the route is attached must ask.
   return (
     !replaced &&
     gateways.length > 0 &&

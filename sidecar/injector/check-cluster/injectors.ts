@@ -1,11 +1,11 @@
-/** The injectors of a cluster, found by what leads to them: a webhook's path, its Service, and the program that the Service's Pods run. */
+/** Finds the injectors of a cluster by their connections: a webhook's path, its Service, and the program in the Service's Pods. */
 import { MODES, type Mode } from '../pod/injection.ts'
 import { isObject, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
 import { type Named, ofKind } from './watched.ts'
 
 export type Webhook = {
-  /** Name of the configuration that it stands in. */
+  /** The name of its webhook configuration. */
   readonly configuration: string
   readonly mode: Mode
   readonly leadsToInjector: boolean
@@ -14,7 +14,7 @@ export type Webhook = {
 type Injector = { readonly images: readonly string[] }
 type Target = { readonly namespace: string; readonly name: string }
 
-/** Webhooks that ask for sidecars. Throws ShapeError. */
+/** The webhooks that inject sidecars. Throws ShapeError. */
 export function webhooksOf(objects: readonly JsonObject[]): readonly Webhook[] {
   return ofKind(objects, 'MutatingWebhookConfiguration').flatMap(({ name, raw }) =>
     listAt(raw.webhooks, 'webhooks')

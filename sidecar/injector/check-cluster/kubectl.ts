@@ -1,4 +1,4 @@
-/** Runs kubectl, whose contexts and log-ins are the operator's own. */
+/** Runs kubectl with the operator's own contexts and credentials. */
 import { spawnSync } from 'node:child_process'
 import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 

@@ -1,9 +1,9 @@
-/** Network policies add up: what any of them admits to a Pod is open, whatever the others say. */
+/** Checks network policies. They add up: what one of them admits to a Pod is open, whatever the others say. */
 import { type JsonObject, listAt, objectAt } from '../pod/json.ts'
 import { matchesLabels } from './selector.ts'
 import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
 
-/** Protected Pods, and those without a sidecar where one is required. One finding for each policy. Throws ShapeError. */
+/** One finding for each policy, about protected Pods and about Pods that lack a required sidecar. Throws ShapeError. */
 export function checkPolicies(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   const policies = ofKind(objects, 'NetworkPolicy').filter(isForIngress)
   const guarded = pods.filter(({ sidecars, mode }) => sidecars.length > 0 || mode === 'required')
@@ -52,7 +52,7 @@ function admitsApp(rule: JsonObject, { sidecars, apps, open }: WatchedPod): bool
     if (typeof port === 'string') return all.some(({ name, number }) => name === port && !open.has(number))
     if (typeof port !== 'number') return true
     const last = typeof endPort === 'number' ? endPort : port
-    // On any other number the app itself might listen.
+    // The app itself might listen on any other number.
     return last - port >= open.size || numbersFrom(port, last).some((number) => !open.has(number))
   })
 }

@@ -1,7 +1,7 @@
-/** Kubernetes selectors: of labels, and of what an admission rule is about. */
+/** Kubernetes selectors: of labels, and of the resources of an admission rule. */
 import { type Json, type JsonObject, listAt, objectAt, ShapeError, textAt, textsAt } from '../pod/json.ts'
 
-/** An empty selector takes everything. Throws ShapeError, also for an operator that it does not know. */
+/** True if the labels match. An empty selector matches everything. Throws ShapeError, also for an unknown operator. */
 export function matchesLabels(selector: Json | undefined, labels: ReadonlyMap<string, string>): boolean {
   const { matchLabels, matchExpressions } = objectAt(selector, 'selector')
   for (const [name, value] of textsAt(matchLabels, 'matchLabels')) if (labels.get(name) !== value) return false
@@ -19,16 +19,16 @@ function matchesExpression(item: Json, labels: ReadonlyMap<string, string>): boo
   throw new ShapeError(`operator ${JSON.stringify(operator)} is unknown`)
 }
 
-/** Absent, or without a condition: it takes everything. Throws ShapeError. */
+/** True for a selector that is absent or has no condition, and so matches everything. Throws ShapeError. */
 export function isEmptySelector(selector: Json | undefined): boolean {
   const { matchLabels, matchExpressions } = objectAt(selector, 'selector')
   return textsAt(matchLabels, 'matchLabels').size === 0 && listAt(matchExpressions, 'matchExpressions').length === 0
 }
 
-/** With its subresource, as admission rules name it. */
+/** A resource with its subresource, as admission rules name it. */
 export type Resource = { readonly group: string; readonly resource: string; readonly operation: string }
 
-/** Whether admission rules cover each of the resources in v1, whatever the object's name. Throws ShapeError. */
+/** True if the admission rules cover each of the resources in v1, whatever the object's name. Throws ShapeError. */
 export function coversResources(rules: Json | undefined, resources: readonly Resource[]): boolean {
   const given = listAt(rules, 'rules').map((rule) => objectAt(rule, 'rules'))
   return resources.every((resource) => given.some((rule) => covers(rule, resource)))
@@ -39,7 +39,7 @@ function covers(rule: JsonObject, { group, resource, operation }: Resource): boo
   const has = (name: string, ...values: readonly string[]): boolean =>
     listAt(rule[name], name).some((value) => values.some((wanted) => value === wanted))
   const wide = part === undefined ? ['*', '*/*'] : ['*/*', `${parent}/*`, `*/${part}`]
-  // Namespaces belong to no namespace; everything else here does.
+  // Namespaces belong to no namespace; all other resources here do.
   const scopes: readonly Json[] = ['*', parent === 'namespaces' ? 'Cluster' : 'Namespaced']
   return (
     has('apiGroups', '*', group) &&

@@ -1,22 +1,22 @@
-/** Finds the Services and endpoints that lead past a sidecar. */
+/** Finds the Services and endpoints that lead around a sidecar. */
 import { type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
 import { type Finding, finding, type Named, ofKind, plainIp, type WatchedPod } from './watched.ts'
 
 const SERVICE_LABEL = 'kubernetes.io/service-name'
 
-/** The target of a Service or slice. */
+/** A target of a Service or slice that is no sidecar. */
 type Past = { readonly pod: WatchedPod; readonly number: number | null }
 
 /** Throws ShapeError. */
 export function checkServices(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
-  // A Pod that neither has nor needs a sidecar is not checked.
+  // Pods that neither have nor need a sidecar are not checked.
   const guarded = pods.filter(({ sidecars, mode }) => sidecars.length > 0 || mode === 'required')
   const services = ofKind(objects, 'Service').map((service) => ({
     service,
     ...checkService(service, { pods, guarded }),
   }))
   const slices = ofKind(objects, 'EndpointSlice').flatMap((slice) => {
-    // A finding of the slice's own Service is not repeated; the slice's labels prove nothing else.
+    // A finding about the slice's own Service is not repeated for the slice. The slice's labels prove nothing else.
     const name = textsAt(objectAt(slice.raw.metadata, 'metadata').labels, 'labels').get(SERVICE_LABEL)
     const own = services.find(({ service }) => service.namespace === slice.namespace && service.name === name)
     return checkSlice(slice, { guarded, said: own?.past ?? [] })
@@ -57,7 +57,7 @@ function checkService(
   return { findings, past: checked.flatMap(({ past }) => past) }
 }
 
-/** Without an address of its own, its name leads to Pods, and clients dial its port there, whatever its target is. */
+/** Checks a Service without an address of its own: its name leads to the Pods, and clients use its port there, whatever its target is. */
 function checkHeadless(service: Named, pods: readonly WatchedPod[]): readonly Finding[] {
   const spec = objectAt(service.raw.spec, 'spec')
   if (spec.clusterIP !== 'None') return []

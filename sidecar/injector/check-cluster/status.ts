@@ -1,4 +1,4 @@
-/** `status`: which route file each sidecar of a namespace has in force, since when, and what it refused last, by its own metrics. */
+/** `status`: reads from each sidecar's metrics which route file is in force, since when, and what it refused last. */
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
@@ -14,9 +14,9 @@ type Options = { readonly kubectl: string; readonly namespace: string; readonly 
 type SidecarStatus = {
   readonly hash: string
   readonly since: string
-  /** False: a later file was not valid. */
+  /** False: a later version of the file was not valid. */
   readonly reloaded: boolean
-  /** Null: none since it started. */
+  /** The last refusal; null: none since the start. */
   readonly refusal: { readonly outcome: string; readonly route: string; readonly at: string } | null
 }
 
@@ -32,7 +32,7 @@ export function addStatus(program: Command, io: Io): void {
     .action((options: Options) => runCommand(() => report(options, io), io))
 }
 
-/** Exits with 1 where a sidecar could not be read, or has another file than its ConfigMap. */
+/** Exits with 1 if a sidecar cannot be read, or has another file than its ConfigMap. */
 async function report({ kubectl, namespace, context }: Options, io: Io): Promise<void> {
   const ask = openKubectl(kubectl, context)
   const list = JSON.parse(ask('get', 'pods,configmaps', `--namespace=${namespace}`, '--output=json'))
@@ -115,7 +115,7 @@ export function readStatus(metrics: string): SidecarStatus {
   }
 }
 
-/** The hash of the route file in its ConfigMap; null: it has none. */
+/** The hash of the route file in its ConfigMap; null: the ConfigMap has none. */
 function hashIn(
   objects: readonly JsonObject[],
   { pod, routes, file }: { readonly pod: Named; readonly routes: string | null; readonly file: string },

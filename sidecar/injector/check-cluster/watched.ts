@@ -1,4 +1,4 @@
-/** The objects of a cluster as its check reads them, and what the check says about them. */
+/** The objects of a cluster as `check-cluster` reads them, and its findings about them. */
 import { readWishes } from '../pod/annotations.ts'
 import type { Mode } from '../pod/injection.ts'
 import { type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
@@ -34,7 +34,7 @@ export type Finding = {
   readonly message: string
 }
 export type Named = { readonly namespace: string; readonly name: string; readonly raw: JsonObject }
-/** A namespace with a mode; null: any that has it. */
+/** A namespace with a mode. `name` null: every namespace with this mode. */
 export type GuardedNamespace = {
   readonly name: string | null
   readonly mode: Mode
@@ -44,11 +44,11 @@ export type GuardedNamespace = {
 export type WatchedPod = Named & {
   readonly mode: Mode
   readonly labels: ReadonlyMap<string, string>
-  /** Containers that are sidecars, member by member. */
+  /** Containers that are sidecars by all of their members. */
   readonly sidecars: readonly Container[]
-  /** All others, those among them that only have a sidecar's name. */
+  /** All other containers, including those that only have a sidecar's name. */
   readonly apps: readonly Container[]
-  /** Numbers that are meant to be reached: those of its sidecars, and those that the Pod itself calls unprotected. */
+  /** Port numbers that may be reached: those of its sidecars, and those that the Pod itself names as unprotected. */
   readonly open: ReadonlySet<number>
   readonly addresses: readonly string[]
 }
@@ -98,12 +98,12 @@ export function readWatched(named: Named, mode: Mode): WatchedPod {
   return { ...named, mode, labels: pod.labels, sidecars, apps, open, addresses }
 }
 
-/** Nothing runs in it any more, as in the Pods that a Job leaves, and its address may be another Pod's by now. */
+/** True if nothing runs in the Pod any more, as in finished Pods of a Job. Its address may be another Pod's by now. */
 export function hasEnded({ raw }: Named): boolean {
   const phase = textAt(objectAt(raw.status, 'status').phase, 'status.phase')
   return phase === 'Succeeded' || phase === 'Failed'
 }
 
-/** An IP address in one form of the several that IPv6 has. */
+/** The IP address in one form, since IPv6 has several for one address. */
 export const plainIp = (address: string): string =>
   address.includes(':') ? (URL.parse(`http://[${address}]`)?.hostname ?? address) : address

@@ -1,4 +1,4 @@
-/** `injector onboard-namespaces`: a process that brings labelled namespaces what their sidecars need. */
+/** `injector onboard-namespaces`: a process that gives labelled namespaces the objects that their sidecars need. */
 import type { Command } from 'commander'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import { ConfigError, runCommand } from '../../../pdp/shared/process/exit.ts'
@@ -42,7 +42,7 @@ async function serve({ settings, apiServer, tokenFile }: Options, io: Io): Promi
   shutdown.add('onboarding', startRepeated(createRound(api, settings, log), repeated))
 }
 
-/** The settings are read each time: the chart changes their file. */
+/** Reads the settings at each round, since the chart may change their file. */
 function createRound(api: KubeApi, path: string, log: Log): () => Promise<void> {
   const done: Done = new Map()
   return async () => {

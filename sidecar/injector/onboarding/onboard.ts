@@ -1,6 +1,6 @@
 /**
- * Brings a namespace that labels itself what its sidecars need: the PDP's authorities, network policies, and the right to ask the
- * PDP. It changes only objects that it made itself, and deletes none: without the label nothing opens.
+ * Gives a namespace that labels itself the objects that its sidecars need: the PDP's authorities, network policies, and the right to ask
+ * the PDP. It changes only objects that it made itself, and deletes none: when the label is removed, nothing becomes open.
  */
 import { createHash } from 'node:crypto'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
@@ -10,28 +10,28 @@ import { MODES, type Mode } from '../pod/injection.ts'
 import { equalJson, type JsonObject, objectAt, ShapeError, textAt, textsAt } from '../pod/json.ts'
 import type { OnboardingSettings } from './settings.ts'
 
-/** The value that tells its objects from those of others. */
+/** The value of the label that marks its own objects. */
 export const PART = 'onboarding'
 const LABEL_PART = 'portcullis.dev/part'
 const PAGE = 500
 const PAGES_MAX = 40
-/** How long a namespace counts as done, unless its mode or the settings change: somebody may have changed an object. */
+/** The time after which a finished namespace is checked again, since somebody may have changed an object. */
 const DONE_MS = 60_000
 
 export type Onboarded = {
   /** Namespaces whose objects were made or changed. */
   readonly changed: readonly string[]
-  /** Objects of others with the names of ours, as `Kind namespace/name`: they stay as they are. */
+  /** Objects of others that have our names, as `Kind namespace/name`. They stay as they are. */
   readonly foreign: readonly string[]
-  /** Why a namespace is not done. */
+  /** The reason for which a namespace is not done. */
   readonly failed: readonly { readonly namespace: string; readonly reason: string }[]
-  /** True when the list of callers changed. */
+  /** True when the list of callers has changed. */
   readonly callers: boolean
 }
-/** When each namespace was done, and with what; one for a process. */
+/** When each namespace was done, and with which settings; one map for a process. */
 export type Done = Map<string, { readonly what: string; readonly atMs: number }>
 
-/** Throws when the namespaces or the authorities cannot be read; then nothing was changed. */
+/** Throws, without any change, when the namespaces or the authorities cannot be read. */
 export async function onboard(
   api: KubeApi,
   settings: OnboardingSettings,
@@ -92,7 +92,7 @@ async function listNamespaces(api: KubeApi): Promise<readonly Namespace[]> {
   return found
 }
 
-/** Within the bounds that the operator set. The API server refuses the label on others (charts/portcullis/templates/backstop-changes.yaml). */
+/** True within the operator's bounds. Elsewhere the API server refuses the label (charts/portcullis/templates/backstop-changes.yaml). */
 export function mayOnboard(
   { namespaces, matchLabels, excluded }: Pick<OnboardingSettings, 'namespaces' | 'matchLabels' | 'excluded'>,
   name: string,
@@ -113,7 +113,7 @@ async function readBundle(api: KubeApi, { namespace, authorities }: OnboardingSe
 
 type Held = 'held' | 'changed' | 'foreign'
 
-/** Makes the object, or gives it back what it says. */
+/** Creates the object, or restores its content. */
 async function hold(api: KubeApi, namespace: string, object: JsonObject): Promise<Held> {
   const metadata = objectAt(object.metadata, 'metadata')
   const [path, name] = [pathOf(object, namespace), textAt(metadata.name, 'metadata.name') ?? '']
@@ -139,7 +139,7 @@ const pathOf = ({ kind }: JsonObject, namespace: string): string =>
 const nameOf = (namespace: string, { kind, metadata }: JsonObject): string =>
   `${kind} ${namespace}/${objectAt(metadata, 'metadata').name}`
 
-/** The PDP reads the file that this ConfigMap becomes. */
+/** Writes the list of callers into the ConfigMap that the PDP reads as a file. */
 async function holdCallers(
   api: KubeApi,
   { namespace, callers }: OnboardingSettings,

@@ -8,19 +8,19 @@ import type { Mode } from '../pod/injection.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
 
 export type OnboardingSettings = {
-  /** The chart's. */
+  /** The namespace of the chart. */
   readonly namespace: string
   /** Names of namespaces that may onboard themselves; `*` stands for any characters. */
   readonly namespaces: readonly string[]
-  /** Labels that they must have besides. */
+  /** Labels that these namespaces must have as well. */
   readonly matchLabels: { readonly [name: string]: string }
-  /** Names that never may. */
+  /** Names of namespaces that never may. */
   readonly excluded: readonly string[]
-  /** ConfigMap of the chart's namespace whose ca.crt they get under the same name; null: none. */
+  /** The ConfigMap of the chart's namespace whose ca.crt is copied under the same name; null: none. */
   readonly authorities: string | null
-  /** ConfigMap of the chart's namespace that lists who may ask the PDP; null: none. */
+  /** The ConfigMap of the chart's namespace that lists the callers of the PDP; null: none. */
   readonly callers: string | null
-  /** NetworkPolicies that they get, by the mode of the label. */
+  /** The NetworkPolicies to create, by the mode of the label. */
   readonly policies: { readonly [mode in Mode]: readonly JsonObject[] }
 }
 const PATTERN = /^[a-z0-9*](?:[a-z0-9*-]{0,61}[a-z0-9*])?$/
@@ -40,7 +40,7 @@ export function readOnboarding(path: string): OnboardingSettings {
   }
 }
 
-/** Throws when it is not as the chart writes it. */
+/** Throws when the text is not as the chart writes it. */
 export function parseOnboarding(text: string): OnboardingSettings {
   const given: unknown = parse(text)
   const settings = isObject(given) ? given : {}

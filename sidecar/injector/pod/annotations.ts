@@ -4,23 +4,23 @@ import { RESOURCES, type ResourceWishes, readAmounts } from './resources.ts'
 
 export const PREFIX = 'portcullis.dev/'
 export const LABEL_INJECT = `${PREFIX}inject`
-/** Its value is the number of sidecars, so that network policies open no port that no sidecar has. */
+/** The label's value is the number of sidecars, so that network policies open only the ports of existing sidecars. */
 export const LABEL_INJECTED = `${PREFIX}injected`
-/** With a number: that port of the Pod stays open on purpose, for the network policies that open it. */
+/** The beginning of a label that ends in a port number: this port stays open on purpose, and network policies open it. */
 export const LABEL_OPEN = `${PREFIX}open-`
 export const ANNOTATION_PORTS = `${PREFIX}ports`
 export const ANNOTATION_ROUTES = `${PREFIX}routes`
 export const ANNOTATION_SECRETS = `${PREFIX}secrets`
 export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
-/** Paths of the first port that the operator's scrapers read without a token. */
+/** The paths of the first port that the operator's scrapers may read without a token. */
 export const ANNOTATION_SCRAPE = `${PREFIX}scrape`
 export const ANNOTATION_STATUS = `${PREFIX}status`
 
-/** As many as there are port numbers for sidecars (sidecar-container.ts) and network policies for them (protected-namespaces.yaml). */
+/** There are so many port numbers for sidecars (sidecar-container.ts), and network policies for them (protected-namespaces.yaml). */
 export const PORTS_COUNT_MAX = 4
 const UNPROTECTED_COUNT_MAX = 16
 const SCRAPE_COUNT_MAX = 4
-/** As `open_paths` of a route file takes them; a test compares the two. */
+/** The same paths as `open_paths` of a route file accepts; a test compares the two. */
 export const SCRAPE_PATH = /^\/[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*$/
 const NONE = 'none'
 const LABELS: readonly string[] = [LABEL_INJECT, LABEL_INJECTED]
@@ -33,22 +33,22 @@ const ANNOTATIONS: readonly string[] = [
   ...RESOURCES.map((name) => `${PREFIX}${name}`),
   ANNOTATION_STATUS,
 ]
-// RFC 6335 section 5.1, as Kubernetes holds port names to it.
+// The names of RFC 6335 section 5.1, as Kubernetes requires them for ports.
 const PORT_NAME = /^(?=.{1,15}$)(?!.*--)(?=.*[a-z])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
 const LABEL_PART = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?'
 const OBJECT_NAME = new RegExp(`^(?=.{1,253}$)${LABEL_PART}(?:\\.${LABEL_PART})*$`)
 
 export type Wishes = {
   readonly disabled: boolean
-  /** Names of the ports to protect; null: no annotation. */
+  /** The names of the ports to protect; null: there is no annotation. */
   readonly ports: readonly string[] | null
-  /** The name of the ConfigMap that holds a route file `<port>.yaml` for each port; null: no annotation. */
+  /** The name of the ConfigMap that holds a route file `<port>.yaml` for each port; null: there is no annotation. */
   readonly routes: string | null
-  /** The name of the Secret with the files that the route files name, such as the keys of sign-in; null: no annotation. */
+  /** The Secret with the files that the route files name, such as the keys of sign-in; null: there is no annotation. */
   readonly secrets: string | null
-  /** Names or numbers. */
+  /** Names or numbers of ports. */
   readonly unprotected: ReadonlySet<string>
-  /** Paths that scrapers read. */
+  /** Paths that scrapers may read. */
   readonly scrape: readonly string[]
   readonly resources: ResourceWishes
 }
@@ -92,7 +92,7 @@ export function readWishes(pod: Pod): Wishes | { readonly issue: string } {
 
 const DOTS = /(?:^|\/)\.{1,2}(?:\/|$)/
 
-/** The names; null without the annotation; a string is an error message. */
+/** The names; null without the annotation; a text is an error message. */
 function readPorts(text: string | undefined): readonly string[] | null | string {
   if (text === undefined) return null
   if (text.trim() === NONE) return []

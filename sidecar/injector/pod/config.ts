@@ -1,4 +1,4 @@
-/** The injector's settings: one YAML file that the chart writes. Pods can change none of them. */
+/** The injector's settings: one YAML file that the chart writes. A Pod can change none of them. */
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
@@ -10,20 +10,20 @@ import { LOG_LEVELS, type LogLevel } from '../../../pdp/shared/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
 import { type Bounds, quantityOf } from './resources.ts'
 
-/** In a Secret of the Pod's namespace, without which the sidecar does not start. */
+/** A key of a Secret in the Pod's namespace. Without it the sidecar does not start. */
 export type SecretKey = { readonly name: string; readonly key: string }
 export type InjectorConfig = {
   /** The image of the sidecar's container. */
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
-  /** True from Kubernetes 1.32: the named ports of native sidecars reach endpoints only from there. */
+  /** True from Kubernetes 1.32 on: only then can Services use the named ports of native sidecars. */
   readonly nativeSidecars: boolean
   /** Null: the platform chooses, as OpenShift does. */
   readonly runAsUser: number | null
   readonly resources: JsonObject
   /** Bounds of the annotations cpu and memory. */
   readonly resourceBounds: Bounds
-  /** Addresses and CIDR blocks that read the paths of portcullis.dev/scrape without a token; empty: nobody may. */
+  /** Addresses and CIDR blocks that may read the paths of portcullis.dev/scrape without a token; empty: none may. */
   readonly scrapers: readonly string[]
   /** ConfigMap of the Pod's namespace with the PDP's authorities; null: the system's. */
   readonly authorities: string | null
@@ -31,20 +31,20 @@ export type InjectorConfig = {
   readonly redis: SecretKey | null
   /** The key that seals DPoP nonces, the same for all replicas; null: each sidecar makes its own. */
   readonly dpopNonces: SecretKey | null
-  /** Secrets of the Pod's namespace with which the sidecar's image is pulled. */
+  /** Secrets in the Pod's namespace for pulling the sidecar's image. */
   readonly imagePullSecrets: readonly string[]
   readonly logLevel: LogLevel
   /** URL of an OpenTelemetry collector; null: the sidecar sends no traces. */
   readonly tracesEndpoint: string | null
   /** The proxy through which sidecars ask issuers; null: none. */
   readonly egressProxy: EgressProxy | null
-  /** The text of what every route file need not say (pdp, issuers), as the sidecar gets it; null: nothing. */
+  /** The text that replaces `pdp` and `issuers` in every route file, as the sidecar gets it; null: none. */
   readonly platform: string | null
 }
 export type EgressProxy = { readonly url: string; readonly noProxy: string }
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
-// One name, with a tag or a digest: an image without either is whatever was pushed last.
+// One name with a tag or a digest: without either, the image would be whichever was pushed last.
 const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 const ENDPOINT = /^https?:\/\/[^\s'"\\]+$/
@@ -183,7 +183,7 @@ function readEgressProxy(value: Json | undefined): EgressProxy | null {
 
 const PLATFORM_CHARACTERS_MAX = 16_384
 
-/** Kubernetes would replace $(NAME) in an argument, and the policy for Pods holds it as a literal. */
+/** The text of the platform. Kubernetes would replace $(NAME) in an argument, and the policy for Pods has the text as a literal. */
 function readPlatform(value: Json | undefined): string | null {
   if (value === null || value === undefined) return null
   if (typeof value === 'string' && /^\{[^'\\$]*\}$/.test(value) && value.length <= PLATFORM_CHARACTERS_MAX) return value

@@ -30,7 +30,7 @@ import {
 import { takeOver } from './take-over.ts'
 import { openNumbers } from './unprotected-ports.ts'
 
-/** A Pod that cannot be read is denied. Injecting a second time changes nothing. */
+/** Denies a Pod that cannot be read. A second injection changes nothing. */
 export function inject(document: JsonObject, options: { config: InjectorConfig; mode: Mode }): Injection {
   try {
     return decide(parsePod(document), options)
@@ -106,7 +106,7 @@ function withoutSidecar(pod: Pod, wishes: Wishes, mode: Mode): Injection {
       'ports_missing',
       `this namespace requires annotation ${ANNOTATION_PORTS} with port names, or with none if the Pod serves nothing`,
     )
-  // Where a sidecar is required, every Pod that serves has one: unprotected ports exist only beside it.
+  // Where a sidecar is required, each Pod that serves must have one: unprotected ports are allowed only besides it.
   const open = openPorts(pod, mode === 'required' ? new Set() : wishes.unprotected)
   if (mode === 'required' && open.length > 0) return deny('port_unprotected', describeOpenPorts(open))
   const warnings = wishes.disabled || open.length === 0 ? [] : [describeOpenPorts(open)]
@@ -192,20 +192,20 @@ const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container'
 
 function mark(pod: Pod, kind: 'annotations' | 'labels', entries: [string, string][]): readonly PatchOperation[] {
   if (entries.length === 0) return []
-  // An `add` of the whole map would erase what is there.
+  // An `add` of the whole map would erase its other entries, so each entry is added by itself.
   if (pod.missing.has(kind)) return [{ op: 'add', path: pointer('metadata', kind), value: Object.fromEntries(entries) }]
   return entries.map(([name, value]) => ({ op: 'add', path: pointer('metadata', kind, name), value }))
 }
 
-/** The time to withdraw, and as much for the last requests. */
+/** The time to withdraw, and the same time again for the last requests. */
 const GRACE_SECONDS_MIN = 2 * WITHDRAW_SECONDS
 
-/** The most ports that one message names: a Pod may declare thousands. */
+/** How many ports one message names: a Pod may declare thousands. */
 const NAMED_COUNT_MAX = 8
 
 type OpenPort = { readonly container: string; readonly port: Port }
 
-/** Ports that no sidecar covers and the Pod does not list as unprotected. */
+/** The ports that no sidecar covers and that the Pod does not list as unprotected. */
 function openPorts(
   pod: Pick<Pod, 'containers'>,
   unprotected: Wishes['unprotected'],

@@ -1,7 +1,7 @@
-/** The injector's answers about a Pod, and every reason for them. */
+/** The injector's answers about a Pod, and the possible reasons. */
 import type { PatchOperation } from './patch.ts'
 
-/** `required`: the namespace's label leaves its Pods no way out. */
+/** `required`: no Pod of the namespace can do without a sidecar. */
 export const MODES = ['enabled', 'required'] as const
 export type Mode = (typeof MODES)[number]
 export const DENIALS = [

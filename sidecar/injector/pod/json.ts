@@ -1,10 +1,10 @@
-/** JSON values of Kubernetes objects: read without trust, compared, and named by pointers. */
+/** JSON values of Kubernetes objects: read without trust, compared, and addressed by pointers. */
 import { isJsonObject as isObject, type JsonObject, type JsonValue } from '../../../pdp/shared/domain/json.ts'
 
 export type Json = JsonValue
 export { isObject, type JsonObject }
 
-/** An object is not of the shape that the API server promises. The message names the place. */
+/** An object has not the form that the API server promises. The message names the place. */
 export class ShapeError extends Error {
   override readonly name = 'ShapeError'
 }
@@ -50,7 +50,7 @@ export function textsAt(value: Json | undefined, place: string): ReadonlyMap<str
   return new Map(entries.map(([name, text]) => [name, textAt(text, `${place}.${name}`) ?? '']))
 }
 
-/** Equal in depth. Its depth is bounded by `expected`, which is ours. */
+/** True if the values are deeply equal. The depth is bounded by `expected`, which is ours. */
 export function equalJson(actual: Json | undefined, expected: Json): boolean {
   if (Array.isArray(expected)) {
     if (!Array.isArray(actual) || actual.length !== expected.length) return false
@@ -63,7 +63,7 @@ export function equalJson(actual: Json | undefined, expected: Json): boolean {
   )
 }
 
-/** RFC 6901. */
+/** A JSON Pointer (RFC 6901). */
 export function pointer(...parts: readonly (string | number)[]): string {
   return parts.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }

@@ -1,4 +1,4 @@
-/** JSON Patch (RFC 6902), as far as the injector writes it: what the API server applies, the same way for `inject POD.yaml`. */
+/** JSON Patch (RFC 6902), as far as the injector uses it. `inject POD.yaml` applies it in the same way as the API server. */
 import { equalJson, isObject, type Json, type JsonObject, ShapeError } from './json.ts'
 
 export type PatchOperation =
@@ -7,7 +7,7 @@ export type PatchOperation =
 
 type Mutable = Json[] | { [name: string]: Json }
 
-/** The document after all operations; the one given is left as it is. Throws ShapeError when an operation does not apply. */
+/** The document after all operations; the given one is not changed. Throws ShapeError when an operation cannot be applied. */
 export function applyPatch(document: JsonObject, operations: readonly PatchOperation[]): JsonObject {
   const copy: JsonObject = structuredClone(document)
   for (const operation of operations) applyOne(copy, operation)
@@ -42,7 +42,7 @@ function memberOf(parent: Mutable, name: string): Json | undefined {
   return Object.hasOwn(parent, name) ? parent[name] : undefined
 }
 
-// The copy is ours alone: what Json declares readonly may be changed here and nowhere else.
+// The copy belongs to us, so members that Json declares readonly may be changed here, and nowhere else.
 function mutable(value: Json | undefined, path: string): Mutable {
   if (Array.isArray(value)) return value as Json[]
   if (isObject(value)) return value as { [name: string]: Json }

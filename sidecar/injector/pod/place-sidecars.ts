@@ -1,4 +1,4 @@
-/** Puts the sidecars into their list of containers, and restores those that another admission webhook changed. */
+/** Puts the sidecars into their list of containers, and restores those that another admission webhook has changed. */
 
 import { equalJson, type JsonObject, pointer } from './json.ts'
 import type { PatchOperation } from './patch.ts'
@@ -7,11 +7,11 @@ import { ADJUSTABLE, type Sidecar } from './sidecar-container.ts'
 
 export type Placement = {
   readonly operations: readonly PatchOperation[]
-  /** The changes that another webhook made to a sidecar, for the operator. */
+  /** Sentences for the operator about the changes that another webhook made to a sidecar. */
   readonly warnings: readonly string[]
 }
 
-/** `first`: nothing may start before a sidecar, since it could take the sidecar's port. Otherwise containers that others put in front stay there. */
+/** `first`: no container may start before a sidecar, since it could take its port. Else those that others put in front stay there. */
 export function placeSidecars(
   pod: Pod,
   { sidecars, list, first }: { sidecars: readonly Sidecar[]; list: ContainerList; first: boolean },
@@ -46,7 +46,7 @@ function moveToFront(pod: Pod, placed: readonly Placed[], list: ContainerList): 
   if (pod.missing.has(list)) return append(['spec', list], containers, true)
   const indexes = placed.flatMap(({ existing }) => (existing === null ? [] : [existing.index]))
   return [
-    // From the last, so that the others stay where they are.
+    // The last one is removed first, so that the indexes of the others stay valid.
     ...indexes.toSorted((a, b) => b - a).map((at) => ({ op: 'remove', path: pointer('spec', list, at) }) as const),
     ...containers.map((value, at) => ({ op: 'add', path: pointer('spec', list, at), value }) as const),
   ]
@@ -62,7 +62,7 @@ export function append(
   return items.map((value) => ({ op: 'add', path: pointer(...place, '-'), value }))
 }
 
-/** Names of the members that are not as they must be. */
+/** Names of the members that differ from the wanted ones. */
 export function differences(actual: JsonObject, wanted: JsonObject): readonly string[] {
   const names = new Set([...Object.keys(actual), ...Object.keys(wanted)])
   return [...names].filter((name) => {

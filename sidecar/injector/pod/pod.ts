@@ -1,4 +1,4 @@
-/** A Pod as the injector reads it: only what decides about the sidecar, everything else is passed over. */
+/** A Pod as the injector reads it: only the parts that decide about the sidecar. */
 import { flagAt, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt, textsAt } from './json.ts'
 
 export const LISTS = ['initContainers', 'containers'] as const
@@ -10,14 +10,14 @@ export type Port = {
   readonly hostPort: number | null
   readonly protocol: string
 }
-/** A probe or lifecycle handler that names a port: `path` is where the port stands. */
+/** A probe or lifecycle handler that names a port. `path`: the path to the port's name. */
 export type PortReference = { readonly path: readonly string[]; readonly portName: string }
 export type Container = {
   readonly list: ContainerList
   readonly index: number
   readonly name: string
   readonly ports: readonly Port[]
-  /** Names of the volumes that it mounts. */
+  /** Names of the volumes that the container mounts. */
   readonly mounts: readonly string[]
   readonly references: readonly PortReference[]
   readonly raw: JsonObject
@@ -29,16 +29,16 @@ export type Pod = {
   readonly containers: readonly Container[]
   readonly volumes: readonly Volume[]
   readonly hostNetwork: boolean
-  /** A container may reach the processes of others, by either way to say so. */
+  /** True: a container may reach the processes of others, in either of the two ways to set it. */
   readonly sharesProcesses: boolean
   /** Names of Secrets. */
   readonly imagePullSecrets: readonly string[]
   readonly restartPolicy: string
   readonly isWindows: boolean
   readonly graceSeconds: number
-  /** The Pod as a whole has requests or limits, which its containers share. */
+  /** True: the Pod as a whole has requests or limits, which its containers share. */
   readonly hasResources: boolean
-  /** Parents that an `add` needs and that are not there. */
+  /** Absent parents that an `add` needs. */
   readonly missing: ReadonlySet<'annotations' | 'labels' | 'volumes' | 'imagePullSecrets' | ContainerList>
 }
 
@@ -51,7 +51,7 @@ const HANDLERS = [
 ] as const
 const ACTIONS = ['httpGet', 'tcpSocket'] as const
 
-/** Throws ShapeError with the place. */
+/** Throws ShapeError, which names the place. */
 export function parsePod(document: JsonObject): Pod {
   const metadata = objectAt(document.metadata, 'metadata')
   const spec = objectAt(document.spec, 'spec')
@@ -82,7 +82,7 @@ export function parsePod(document: JsonObject): Pod {
   }
 }
 
-/** As Kubernetes has it. */
+/** The default of Kubernetes. */
 const GRACE_SECONDS = 30
 
 function isWindows(spec: JsonObject): boolean {

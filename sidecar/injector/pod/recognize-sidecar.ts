@@ -1,4 +1,4 @@
-/** Tells whether a container of a Pod is a sidecar, with any settings of the injector: its name proves nothing. */
+/** Recognizes a sidecar among the containers of a Pod, made with any settings of the injector. Its name proves nothing. */
 import { LOG_LEVELS } from '../../../pdp/shared/process/log.ts'
 import { readWishes } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
@@ -9,7 +9,7 @@ import { buildSidecars, OPEN_FLAG, PLATFORM_FLAG, RESERVED } from './sidecar-con
 
 export const hasSidecarName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
 
-/** Compares every member with the sidecar that the Pod's annotations ask for. */
+/** True if every member equals that of the sidecar for which the Pod's annotations ask. */
 export function isSidecar(container: Container, pod: Pod): boolean {
   if (!hasSidecarName(container)) return false
   const wishes = readWishes(pod)
@@ -25,7 +25,7 @@ export function isSidecar(container: Container, pod: Pod): boolean {
   }
 }
 
-/** The names of the port that a sidecar covers: the one that it took, and what it called the app's own. */
+/** The names of the port that a sidecar covers: the name that it has taken, and the new name of the app's port. */
 export function coveredBy({ name, ports }: Container): readonly { portName: string; hiddenName: string }[] {
   const portName = ports[0]?.name ?? null
   const index = Number(/-(\d)$/.exec(name)?.[1] ?? 1)
@@ -60,7 +60,7 @@ function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
   }
 }
 
-/** Null: its platform says nothing to a sidecar with these arguments. */
+/** The platform's text in the arguments of a sidecar; null: there is none. */
 export const platformOf = (args: readonly string[]): string | null =>
   args.find((arg) => arg.startsWith(PLATFORM_FLAG))?.slice(PLATFORM_FLAG.length) ?? null
 

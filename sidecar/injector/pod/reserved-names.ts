@@ -1,4 +1,4 @@
-/** Tells the injector's own containers and volumes from others with their names: by image and place, never by a label, which anyone can set. */
+/** Tells the injector's own containers and volumes from others with the same names: by image and place, never by a label. */
 
 import { type Denial, deny } from './injection.ts'
 import { equalJson, type JsonObject, listAt, objectAt, textAt } from './json.ts'
@@ -6,8 +6,8 @@ import type { ContainerList, Pod, Volume } from './pod.ts'
 import { RESERVED, type Sidecar, TOKEN_AUDIENCE } from './sidecar-container.ts'
 
 /**
- * Null if every container with a reserved name has the sidecar's image and is in the right list (place-sidecars.ts restores
- * its other members), and every volume with a reserved name equals ours.
+ * Null if every container with a reserved name has the sidecar's image and is in the right list (place-sidecars.ts restores its other
+ * members), and every volume with a reserved name equals ours.
  */
 export function findStrangers(
   pod: Pod,
@@ -45,7 +45,7 @@ export function findStrangers(
 
 export const ONLY_SIDECAR = 'with it the app could ask the PDP as the sidecar does'
 
-/** True for a projected token that the PDP takes for a sidecar's. Throws ShapeError. */
+/** True for a projected token that the PDP accepts as a sidecar's. Throws ShapeError. */
 export function asksPdp({ name, raw }: Volume): boolean {
   const place = `volume ${name}`
   const sources = listAt(objectAt(raw.projected, place).sources, place)

@@ -1,9 +1,9 @@
-/** Requests and limits of a sidecar: the operator's values, or within the operator's bounds what its Pod asks for. */
+/** Requests and limits of a sidecar: the operator's values, or those for which its Pod asks, within the operator's bounds. */
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 export const RESOURCES = ['cpu', 'memory'] as const
 export type Resource = (typeof RESOURCES)[number]
-/** A request, and perhaps a limit, as Kubernetes writes them. */
+/** A request and an optional limit, as Kubernetes writes them. */
 export type Amounts = { readonly request: string; readonly limit: string | null }
 export type Bounds = { readonly [name in Resource]: { readonly min: string; readonly max: string } }
 export type ResourceWishes = { readonly [name in Resource]: Amounts | null }
@@ -19,14 +19,14 @@ const UNITS: { readonly [suffix: string]: number } = {
   Gi: 2 ** 30,
 }
 
-/** In cores or bytes; null: it is no quantity. */
+/** The quantity in cores or bytes; null: the text is no quantity. */
 export function quantityOf(text: Json | undefined): number | null {
   const [, digits = '', suffix = ''] = /^(\d{1,12}(?:\.\d{1,3})?)(m|k|M|G|Ki|Mi|Gi|)$/.exec(String(text)) ?? []
   const unit = UNITS[suffix]
   return digits === '' || unit === undefined ? null : Number(digits) * unit
 }
 
-/** `100m` or `100m,500m`: request and limit. A string is an error message. */
+/** Reads `100m` or `100m,500m`: request and limit. A text is an error message. */
 export function readAmounts(text: string | undefined): Amounts | null | string {
   if (text === undefined) return null
   const [request = '', limit = null, ...rest] = text.split(',').map((part) => part.trim())
@@ -36,7 +36,7 @@ export function readAmounts(text: string | undefined): Amounts | null | string {
   return most !== null && most < least ? 'must not have a limit below its request' : { request, limit }
 }
 
-/** The end of a sentence about what the operator does not allow; null: it may be. */
+/** The rest of a sentence about the operator's bounds; null: the amounts are within them. */
 export function beyondBounds({ request, limit }: Amounts, { min, max }: Bounds[Resource]): string | null {
   const [least = 0, most = 0] = [quantityOf(min) ?? 0, quantityOf(max) ?? 0]
   const isWithin = [request, limit ?? request].every((text) => {
@@ -46,14 +46,14 @@ export function beyondBounds({ request, limit }: Amounts, { min, max }: Bounds[R
   return isWithin ? null : `must be from ${min} to ${max}, the operator's injector.sidecar.resourceBounds`
 }
 
-/** `null`: the Pod itself has resources, which its containers share. */
+/** Null: the Pod itself has resources, which its containers share. */
 export function resourcesFor(given: JsonObject | null, { cpu, memory }: ResourceWishes): JsonObject {
   const [requests, limits] = [mapAt(given?.requests), mapAt(given?.limits)]
   for (const [name, wish] of [['cpu', cpu] as const, ['memory', memory] as const]) {
     if (wish === null) continue
     requests[name] = wish.request
     if (wish.limit !== null) limits[name] = wish.limit
-    // A limit of the operator's that is below the request would be refused.
+    // Kubernetes would refuse an operator's limit that is below the Pod's request.
     else if ((quantityOf(limits[name]) ?? Number.POSITIVE_INFINITY) < (quantityOf(wish.request) ?? 0))
       limits[name] = wish.request
   }

@@ -16,22 +16,22 @@ const ADMIN_PORT = 15_094
 const PROGRAM = '/app/sidecar/bin.js'
 export const COMMAND = ['node', '--max-old-space-size-percentage=50', ...NODE_FLAGS.sidecar, PROGRAM] as const
 export const ROUTES_PATH = '/etc/portcullis/routes'
-/** Folder of the Secret that the Pod names: a route file of it has `keys_file: /etc/portcullis/secrets/sign-in.keys`. */
+/** The folder where the Secret named by the Pod is mounted, as for `keys_file: /etc/portcullis/secrets/sign-in.keys`. */
 export const SECRETS_PATH = '/etc/portcullis/secrets'
 export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
-/** Opens a path to peers, as `open_paths` of a route file does. */
+/** The flag that opens a path to peers, like `open_paths` of a route file. */
 export const OPEN_FLAG = '--open='
-/** With what every route file of the platform need not say. */
+/** The flag with the settings that the platform makes for every route file. */
 export const PLATFORM_FLAG = '--platform='
 /** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */
 const CONTROL_PATH = '/run/portcullis'
-/** How long the sidecar still accepts connections after the Pod begins to end, until endpoints no longer list the Pod. */
+/** How many seconds the sidecar still accepts connections after the Pod begins to end, until endpoints no longer list the Pod. */
 export const WITHDRAW_SECONDS = 5
 /** Folder of the token that authenticates the sidecar to the PDP: `token_file` of a route file names `token` in it. */
 export const TOKEN_PATH = '/var/run/secrets/portcullis'
 // The PDP accepts no other audience, and the API server does not accept this one.
 export const TOKEN_AUDIENCE = 'portcullis-pdp'
-// Admission would mount the app's API token here. It does not if the path is mounted already.
+// Admission would mount the app's API token here. It does not if something is mounted at the path already.
 const API_TOKEN_PATH = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 export type Sidecar = {
@@ -48,18 +48,18 @@ export function sidecarName(index: number): string {
   return index === 0 ? `${RESERVED}sidecar` : `${RESERVED}sidecar-${index + 1}`
 }
 
-/** Data ports 15080 to 15083 and admin ports 15094 to 15097, whether used or not. */
+/** True for data ports 15080 to 15083 and admin ports 15094 to 15097, even unused ones. */
 export function isSidecarPort(port: number): boolean {
   return [DATA_PORT, ADMIN_PORT].some((first) => port >= first && port < first + PORTS_COUNT_MAX)
 }
 
-/** The sidecars that a Pod asks for: the ports with a sidecar, and the Secret that these read. */
+/** The sidecars for which a Pod asks: their ports, and the Secret that they read. */
 export type WantedSidecars = {
   readonly ports: readonly string[]
   readonly secrets: string | null
-  /** Paths that scrapers read through the first of them. */
+  /** Paths that scrapers read through the first sidecar. */
   readonly scrape?: readonly string[]
-  /** In place of those of the settings. */
+  /** Replaces the resources of the settings. */
   readonly resources?: JsonObject
 }
 
@@ -81,14 +81,14 @@ export function buildVolumes(
   const token = { path: 'token', audience: TOKEN_AUDIENCE, expirationSeconds: 3600 }
   return [
     { name: `${RESERVED}routes`, configMap: { name: routes, defaultMode: 420 } },
-    // The kubelet chooses the token's mode after the container's user, whatever the default says.
+    // The kubelet sets the token's mode for the container's user, whatever the default says.
     { name: `${RESERVED}token`, projected: { sources: [{ serviceAccountToken: token }], defaultMode: 420 } },
     // In memory: a volume on the node's disk would keep the cluster autoscaler from removing the node.
     { name: `${RESERVED}control`, emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
     ...(config.authorities === null
       ? []
       : [{ name: `${RESERVED}authorities`, configMap: { name: config.authorities, defaultMode: 420 } }]),
-    // Readable for the container's user, which owns no file here; no other container may mount it.
+    // Readable for every user, since the container's user owns no file here; no other container may mount the volume.
     ...(secrets === null ? [] : [{ name: `${RESERVED}secrets`, secret: { secretName: secrets, defaultMode: 420 } }]),
   ]
 }
@@ -133,7 +133,7 @@ function containerOf(
     readinessProbe: probe('/readyz', sidecar.adminPort, { periodSeconds: 5, failureThreshold: 2 }),
     // Only a blocked event loop restarts a sidecar, because a restart loses every connection through it.
     livenessProbe: probe('/livez', sidecar.adminPort, { periodSeconds: 10, failureThreshold: 6 }),
-    // Not `sleep`: clients with open connections would go on to use them until the app is gone.
+    // Not `sleep`: clients would keep using their open connections until the app has ended.
     lifecycle: { preStop: { exec: { command: ['node', PROGRAM, 'withdraw', `--seconds=${WITHDRAW_SECONDS}`] } } },
     resources,
     securityContext: {
@@ -160,25 +160,25 @@ function containerOf(
   }
 }
 
-/** Compared in this order by the policy for Pods. */
+/** The environment of the container. The policy for Pods compares it in this order. */
 function environmentOf(name: string, config: InjectorConfig): readonly JsonObject[] {
   const { egressProxy: proxy } = config
   return [
     { name: 'PORTCULLIS_LOG_LEVEL', value: config.logLevel },
     { name: 'PORTCULLIS_SIDECAR_CONTROL', value: `${CONTROL_PATH}/${name}.sock` },
-    // For issuers with certificates of private authorities; the route file names the authorities of the PDP and the app.
+    // The authorities of issuers' private certificates. For the PDP and the app, the route file names the authorities.
     ...(config.authorities === null ? [] : [{ name: 'NODE_EXTRA_CA_CERTS', value: `${AUTHORITIES_PATH}/ca.crt` }]),
     ...fromSecret('REDIS_URL', config.redis),
     ...fromSecret('PORTCULLIS_DPOP_NONCE_SECRET', config.dpopNonces),
     ...(config.tracesEndpoint === null ? [] : [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: config.tracesEndpoint }]),
 
     ...(proxy === null ? [] : [{ name: 'HTTPS_PROXY', value: proxy.url }]),
-    // The API server leaves an empty value out.
+    // The API server would drop an empty value.
     ...(proxy === null || proxy.noProxy === '' ? [] : [{ name: 'NO_PROXY', value: proxy.noProxy }]),
   ]
 }
 
-/** Not optional: without the shared store, each replica would accept a used proof once more. */
+/** The key is required: without the shared store, each replica would accept a used proof once more. */
 const fromSecret = (name: string, secret: SecretKey | null): readonly JsonObject[] =>
   secret === null ? [] : [{ name, valueFrom: { secretKeyRef: { name: secret.name, key: secret.key } } }]
 

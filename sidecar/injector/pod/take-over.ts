@@ -9,12 +9,12 @@ import { isSidecarPort, type Sidecar } from './sidecar-container.ts'
 
 export type Takeover = {
   readonly operations: readonly PatchOperation[]
-  /** The app's port for each port that is taken over now. */
+  /** The app's port number for each port name that a sidecar takes over now. */
   readonly appPorts: ReadonlyMap<string, number>
 }
 type PortOfContainer = { readonly container: Container; readonly port: Port; readonly at: number }
 
-/** `apps`: every container that is not a sidecar. `present`: sidecars that the Pod has already. */
+/** `apps`: every container that is not a sidecar. `present`: the sidecars that the Pod already has. */
 export function takeOver(
   apps: readonly Container[],
   { sidecars, present }: { sidecars: readonly Sidecar[]; present: readonly Sidecar[] },
@@ -63,7 +63,7 @@ function findOdd({ portName, hiddenName }: Sidecar, { holders, behind }: Named):
       'port_missing',
       `no container has a port named ${portName}; name the app's port so, or change annotation ${ANNOTATION_PORTS}`,
     )
-  // Kubernetes does not define which of two an endpoint uses: the other would be open.
+  // Kubernetes does not define which of the two an endpoint uses, so the other would be open.
   if (holders.length > 1)
     return deny('port_repeated', `${holders.length} ports are named ${portName}; rename all but one`)
   if (behind.length > 0)
@@ -106,7 +106,7 @@ function takeName({ container, port, at }: PortOfContainer, sidecar: Sidecar): r
   return [
     { op: 'test', path: pointer(...root, 'ports', at, 'name'), value: sidecar.portName },
     { op: 'replace', path: pointer(...root, 'ports', at, 'name'), value: sidecar.hiddenName },
-    // A probe by name would reach the sidecar, which does not know the app's health.
+    // A probe by name would reach the sidecar, which does not know whether the app is healthy.
     ...named.map(({ path }) => ({ op: 'replace', path: pointer(...root, ...path), value: port.number }) as const),
   ]
 }

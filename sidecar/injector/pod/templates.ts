@@ -1,7 +1,7 @@
-/** Where the kinds that make Pods keep what their Pods are made from. */
+/** The kinds that make Pods, and the path to the template of their Pods. */
 import { isObject, type JsonObject } from './json.ts'
 
-/** By API group; what is not here is left as it is. */
+/** Paths by API group and kind. Objects of other kinds are left as they are. */
 const TEMPLATES: { readonly [kind: string]: readonly string[] } = {
   Pod: [],
   PodTemplate: ['template'],
@@ -15,7 +15,7 @@ const TEMPLATES: { readonly [kind: string]: readonly string[] } = {
   'argoproj.io/Rollout': ['spec', 'template'],
 }
 
-/** Undefined: of an unknown kind, or without a Pod of its own, as a Rollout that names a Deployment. */
+/** Undefined for an unknown kind, and for an object without a template of its own, such as a Rollout that names a Deployment. */
 export function templatePath({ apiVersion, kind, spec }: JsonObject): readonly string[] | undefined {
   if (isObject(spec) && 'workloadRef' in spec) return undefined
   const group = String(apiVersion ?? '').replace(/[^/]*$/, '')

@@ -6,7 +6,7 @@ import { isSidecarPort } from './sidecar-container.ts'
 
 type Covering = { readonly portName: string; readonly hiddenName: string }
 
-/** `apps`: every container that is not a sidecar. In order; each number once. */
+/** `apps`: every container that is not a sidecar. The numbers are sorted, and each occurs once. */
 export function openNumbers(
   apps: readonly Pick<Container, 'ports'>[],
   { unprotected, sidecars }: { unprotected: Wishes['unprotected']; sidecars: readonly Covering[] },

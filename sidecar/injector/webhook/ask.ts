@@ -1,4 +1,4 @@
-/** Asks a running injector what the API server would ask it: the chart's own test. */
+/** Asks a running injector as the API server would, for the chart's own test. */
 import { request } from 'node:https'
 import { StartError } from '../../../pdp/shared/process/exit.ts'
 import { ANNOTATION_PORTS, ANNOTATION_ROUTES } from '../pod/annotations.ts'

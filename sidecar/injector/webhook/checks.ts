@@ -1,4 +1,4 @@
-/** Reviews that change nothing: workloads whose Pods the injector would refuse or warn about, and ConfigMaps with route files. */
+/** Reviews without changes: of workloads whose Pods the injector would refuse or warn about, and of ConfigMaps with route files. */
 import type { InjectorConfig } from '../pod/config.ts'
 import { inject } from '../pod/inject.ts'
 import { type Injection, MODES, type Mode } from '../pod/injection.ts'
@@ -6,17 +6,17 @@ import { isObject, type JsonObject, objectAt, ShapeError, textsAt } from '../pod
 import { templatePath } from '../pod/templates.ts'
 import { STATUS_DENIED } from './status.ts'
 
-/** `check` of a route file, without its name. */
+/** The result of `check` for a route file, without the file's name. */
 export type RouteFileReport = { readonly errors: readonly string[]; readonly warnings: readonly string[] }
 export type Asked = { readonly kind: 'workload'; readonly mode: Mode } | { readonly kind: 'routes' }
 export type Checked = {
   readonly verdict: 'allow' | 'warn' | 'deny'
-  /** `namespace/name`. */
+  /** The object as `namespace/name`. */
   readonly object: string
   readonly response: JsonObject
 }
 
-/** Lines of one answer: a file may have thousands of errors. */
+/** How many lines one answer has: a file may have thousands of errors. */
 const LINES_MAX = 8
 const NAME_CHARS_MAX = 253
 export const ROUTE_KEY = /\.ya?ml$/
@@ -27,7 +27,7 @@ export function askedAt(path: string): Asked | null {
   return mode === undefined ? null : { kind: 'workload', mode }
 }
 
-/** `request`: that of an AdmissionReview. Null: it is none. */
+/** `request`: the request of an AdmissionReview. Null: it is none. */
 export async function check(
   request: JsonObject,
   asked: Asked,
@@ -50,7 +50,7 @@ export async function check(
   return { verdict: 'deny', object: named, response: { uid, allowed: false, status, ...noted } }
 }
 
-/** Only warns: what creates its Pods will hear the refusal, and its author would not. */
+/** Only warns the author: the refusal of the Pods would reach the controller that creates them, and not the author. */
 export function checkWorkload(workload: JsonObject, mode: Mode, config: InjectorConfig): RouteFileReport {
   try {
     const path = templatePath(workload)
@@ -61,13 +61,13 @@ export function checkWorkload(workload: JsonObject, mode: Mode, config: Injector
       return { errors: [], warnings: [...injection.warnings, ...headless(workload, injection)] }
     return { errors: [], warnings: [`its Pods will be refused: ${injection.message} (${injection.code})`] }
   } catch (err) {
-    // The API server says itself what is wrong with it.
+    // The API server itself reports what is wrong with the object.
     if (err instanceof ShapeError) return NOTHING
     throw err
   }
 }
 
-/** The names of its Pods lead to their addresses, where clients choose the port. */
+/** A warning if the workload's Service leads directly to Pod addresses, where clients choose the port. */
 function headless({ kind, spec }: JsonObject, { verdict }: Injection): readonly string[] {
   const name = isObject(spec) && kind === 'StatefulSet' ? spec.serviceName : null
   if (verdict !== 'inject' || typeof name !== 'string' || name === '') return []
@@ -78,7 +78,7 @@ function headless({ kind, spec }: JsonObject, { verdict }: Injection): readonly 
 
 const NOTHING: RouteFileReport = { errors: [], warnings: [] }
 
-/** Every key that a sidecar may read, as `check` would report it. */
+/** Checks every key that a sidecar may read, as `check` would. */
 async function checkRoutesOf(
   map: JsonObject,
   checkRoutes: (text: string) => Promise<RouteFileReport>,

@@ -1,4 +1,4 @@
-/** AdmissionReview v1: from the API server's question to its answer. A question that cannot be evaluated is refused. */
+/** AdmissionReview v1: makes the answer to the API server's question. A question that cannot be evaluated is refused. */
 import type { InjectorConfig } from '../pod/config.ts'
 import { inject } from '../pod/inject.ts'
 import { type Injection, MODES, type Mode } from '../pod/injection.ts'
@@ -7,21 +7,21 @@ import { STATUS_DENIED } from './status.ts'
 
 export const API_VERSION = 'admission.k8s.io/v1'
 const PATH = '/inject/'
-// Any client of the webhook chooses what the log holds. Kubernetes has no longer names.
+// Any client of the webhook chooses these texts in the log. Names of Kubernetes are not longer.
 const NAME_CHARS_MAX = 253
 
-/** The mode is in the path: the webhook configuration's selectors choose it, so that the injector reads nothing of the cluster. */
+/** The mode for a path. The webhook configuration's selectors choose the path, so the injector reads nothing of the cluster. */
 export function modeOf(path: string): Mode | null {
   return MODES.find((mode) => path === `${PATH}${mode}`) ?? null
 }
 
 export type Reviewed = {
-  /** `namespace/name`, or where the API server makes the name, what it begins with. */
+  /** `namespace/name`, or the beginning of a name that the API server will make. */
   readonly pod: string
   readonly injection: Injection
 }
 
-/** Null when the text is no AdmissionReview, to which there is no answer in kind. */
+/** Null when the text is no AdmissionReview, which cannot be answered by one. */
 export function answerReview(
   text: string,
   { config, mode }: { config: InjectorConfig; mode: Mode },

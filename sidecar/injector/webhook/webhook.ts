@@ -11,11 +11,11 @@ import { type Asked, askedAt, type Checked, check, type RouteFileReport } from '
 import { API_VERSION, answerReview, modeOf, type Reviewed, requestOf } from './review.ts'
 import { STATUS } from './status.ts'
 
-/** The API server itself takes objects of up to 1.5 MiB; a review may hold two. */
+/** The API server accepts objects of up to 1.5 MiB, and a review may hold two. */
 export const REVIEW_BYTES_MAX = 3 * 1024 * 1024
 export const REVIEW_TIMEOUT_MS = 4_000
 const LIMITS = {
-  /** The bytes of all bodies that are being read. */
+  /** The bytes of all bodies that are being read at once. */
   pendingBytesMax: 48 * 1024 * 1024,
   connectionsMax: 512,
   headerBytesMax: 16 * 1024,
@@ -27,7 +27,7 @@ const LIMITS = {
 
 export type Webhook = {
   readonly address: ListenAddress
-  /** For connections from now on. Throws when key and certificate do not match. */
+  /** Uses the pair for new connections. Throws when key and certificate do not match. */
   renew(pair: CertAndKey): void
   close(): Promise<void>
 }
@@ -38,7 +38,7 @@ type Deps = {
   /** Called for each review; null: the body was not an AdmissionReview. */
   readonly onReview: (mode: Mode, reviewed: Reviewed | null) => void
   readonly onCheck: (kind: Asked['kind'], checked: Checked | null) => void
-  /** As `check` reports on a route file. */
+  /** The report that `check` makes about a route file. */
   readonly checkRoutes: (text: string) => Promise<RouteFileReport>
 }
 type Rejection = Exclude<keyof typeof STATUS, 'ok'>
@@ -100,7 +100,7 @@ async function serve(
   }
 }
 
-/** Checks without an answer are let pass: sidecars keep their last good file, and Pods are reviewed themselves. */
+/** A check that cannot be answered lets the object pass: sidecars keep their last good file, and Pods are reviewed by themselves. */
 async function answerCheck(
   text: string,
   asked: Asked,
@@ -121,7 +121,7 @@ async function answerCheck(
   }
 }
 
-/** The API server reads any answer but 200 as a failed call, and with failurePolicy Fail refuses the Pod. */
+/** Refuses a review. To the API server, any status except 200 is a failed call, so with failurePolicy Fail it refuses the Pod. */
 function refuse(res: ServerResponse, rejection: Rejection): void {
   if (res.headersSent || res.destroyed) return
   res

@@ -25,7 +25,7 @@ export const ANSWER = {
   ),
 } as const satisfies Members
 
-/** Null, with errors reported to the reader, for what cannot be read. */
+/** Null for a rule with errors, which are reported to the reader. */
 export function readAnswerRule(
   reader: YamlReader,
   node: Node,

@@ -28,7 +28,7 @@ export const ASSERTION = {
   ),
 } as const satisfies Members
 
-/** Reports errors to the reader. `identity`: what names the bearer already. `passed`: names of pass_headers. */
+/** Reports errors to the reader. `identity`: fields that name the bearer already. `passed`: the names of pass_headers. */
 export function readAssertion(
   reader: YamlReader,
   node: Node | null,
@@ -51,7 +51,7 @@ export function readAssertion(
   return header === null || audience === null || keysFile === null ? null : { header, audience, keysFile, claims }
 }
 
-/** Reports an audience that would be said twice, or for nothing. */
+/** Reports `assertion_audience` where the assertion's `audience` belongs, or where there is no assertion. */
 export function checkAudiences(
   reader: YamlReader,
   node: Node | null,
@@ -68,7 +68,7 @@ export function checkAudiences(
     reader.report(node, `${named.id} has assertion_audience, but the file has no assertion`)
 }
 
-/** One sentence where a service could show the assertion to another one. */
+/** One sentence for each case in which a service could present the assertion to another service. */
 export function audienceWarnings(about: {
   readonly assertion: AssertionEntry | null
   readonly routes: readonly Pick<Route, 'id' | 'check' | 'upstream'>[]
@@ -80,7 +80,7 @@ export function audienceWarnings(about: {
   return [`${says}, which could show them to that of the file: set assertion_audience in its upstream`]
 }
 
-/** Reports why the assertion cannot stand in Authorization. */
+/** Reports the reason for which the assertion cannot be in Authorization. */
 export function checkBearer(
   reader: YamlReader,
   node: Node | null,

@@ -11,13 +11,13 @@ import type { Entry, YamlReader } from './yaml-reader.ts'
 
 type Reading = {
   readonly reader: YamlReader
-  /** The source, or an error message. */
+  /** Returns the source, or an error message. */
   readonly parse: (key: string) => Source | string
-  /** Reports a source that cannot be read there. */
+  /** Reports a source that is not allowed there. */
   readonly note: (node: Node | null, source: Source) => void
 }
 
-/** Null: it has mistakes. Reports errors to the reader. */
+/** Null: the entry has errors. Reports errors to the reader. */
 export function readComparison({ reader, parse, note }: Reading, { key: how, keyNode, value }: Entry): Check | null {
   const part = TEXT_PARTS.find((one) => one === how)
   const entries = reader.entries(value, how)
@@ -56,10 +56,10 @@ export function readComparison({ reader, parse, note }: Reading, { key: how, key
   return of.length === 1 ? first : { kind: 'all', of }
 }
 
-/** A value of the request in place of a text. */
+/** Matches a value of the request, such as `{id}`, in place of a text. */
 const VALUE = /^\{([^{}]+)\}$/
 
-/** A claim is compared with what the client names, and nothing else: two values that a client chooses say nothing about it. */
+/** The error, if any. Only a claim may be compared with a value of the request: two values that a client chooses prove nothing. */
 function issueOfValue(of: { how: string; source: Source; as: Source | string | null; key: string }): string | null {
   const { how, source, as, key } = of
   if (as === null || typeof as === 'string') return null
@@ -79,7 +79,7 @@ export const comparisons = (check: Check): readonly Comparison[] => {
   return check.kind === 'equals' ? [check] : []
 }
 
-/** One sentence for each that holds for more than its author means, or for nothing. */
+/** One sentence for each comparison that holds for more than its author means, or for nothing. */
 export const comparisonWarnings = ({
   routes,
   issuers,
@@ -96,7 +96,7 @@ export const comparisonWarnings = ({
 
 function whyOdd({ part, source, value, as }: Comparison): string | null {
   const says = `a ${describeSource(source)} that ${part}`
-  // Names whose neighbour has them, too.
+  // Names of others can have the same end or start.
   if (part === 'ends_with' && /^[a-z0-9-]+(\.[a-z0-9-]+)+$/i.test(value))
     return `${says} ${value} may be of evil${value}: begin the text with @ or a dot`
   if (part === 'starts_with' && /^https?:\/\/[^/]+$/i.test(value))
@@ -106,7 +106,7 @@ function whyOdd({ part, source, value, as }: Comparison): string | null {
     : null
 }
 
-/** A check knows people and clients of another provider by their names here. */
+/** Warns of names without prefix: a check sees people and clients of another provider under their names with prefix. */
 function whyUnprefixed({ source, value, part, as }: Comparison, issuers: readonly IssuerEntry[]): string | null {
   if (source.from !== 'claims' || !['sub', 'client_id'].includes(source.name)) return null
   const known = issuers.find(({ external }) => external !== null)
@@ -116,7 +116,7 @@ function whyUnprefixed({ source, value, part, as }: Comparison, issuers: readonl
   return `claims.${source.name} of ${known.issuer} begins with ${prefix}: compare ${as === undefined ? `${prefix}${value}` : `another claim with ${wanted}, or send names with ${prefix}`}`
 }
 
-/** The rest of a value that the client chooses could undo what its start says, as `..` does. */
+/** The error, if any. Only claims may be compared in part: with other values the client could undo the start, as by `..`. */
 function issueOfPart(part: TextPart, source: Source, text: string | null): string | null {
   if (text === '') return `${part} needs a text: every text begins and ends with an empty one`
   if (source.from === 'claims') return null
@@ -134,7 +134,7 @@ function readNetwork(reader: YamlReader, node: Node | null, text: string): Netwo
   }
 }
 
-/** Only a claim, or a member of a document, can be true or false, and only a claim a number. */
+/** The expected value. Only a claim or a member of a document can be a boolean, and only a claim a number. */
 function readExpected(
   reader: YamlReader,
   { source, expected, key }: { source: Source | string; expected: Node | null; key: string },

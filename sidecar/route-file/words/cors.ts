@@ -7,7 +7,7 @@ import type { YamlReader } from './yaml-reader.ts'
 
 const ORIGIN = /^(\*|[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+)$/
 const PREFLIGHTS = ['answer', 'pass'] as const
-/** Browsers keep an answer for a day at most. */
+/** Browsers use the answer to a preflight for a day at most. */
 const MAX_AGE_SECONDS = { min: 0, max: 86_400 }
 
 export const CORS = {
@@ -56,16 +56,16 @@ export function readCors(reader: YamlReader, node: Node | null): Cors | null {
 
 function readOrigin(reader: YamlReader, node: Node | null): string | null {
   const text = reader.text(node, 'an origin')
-  // Compared byte for byte with the Origin field of browsers (RFC 6454 section 6.2).
+  // Origins are compared byte for byte with the Origin field of browsers (RFC 6454 section 6.2).
   if (text === null || text === '*' || isOrigin(text.replace(STARRED, '$1x'))) return text
   reader.report(node, `${JSON.stringify(text)} is not an origin, such as https://app.example.com`)
   return null
 }
 
-/** Two labels alone may be a domain of many owners, such as `vercel.app`, or one on which people publish what they like. */
+/** Matches origins with `*` before only two labels: they may be a domain of many owners, such as `vercel.app`. */
 const WIDE = /^https?:\/\/\*\.[^.]+\.[^.]+$/
 
-/** One sentence for each origin that is every name of a whole domain. */
+/** One sentence for each origin that covers every name of such a domain. */
 export function originWarnings(routes: readonly Pick<Route, 'cors' | 'origins'>[]): string[] {
   const named = routes.flatMap(({ cors, origins }) => [...(cors?.origins ?? []), ...origins])
   return [...new Set(named)]
@@ -76,10 +76,10 @@ export function originWarnings(routes: readonly Pick<Route, 'cors' | 'origins'>[
     )
 }
 
-/** Before two labels at least, so that it is not every name of a country. */
+/** Matches `*` before at least two labels, so that it cannot cover every name of a country. */
 export const STARRED = /^(https?:\/\/)\*(?=\.[^.]+\.)/
 
-/** True for an origin as browsers write it. */
+/** True for an origin in the form that browsers write. */
 export const isOrigin = (text: string): boolean => {
   if (text.includes('*')) return false
   const origin = URL.parse(text)?.origin
@@ -89,7 +89,7 @@ export const isOrigin = (text: string): boolean => {
 
 function readName(reader: YamlReader, node: Node | null, what: string): string | null {
   const text = reader.text(node, what)
-  // "*" would not mean Authorization, and nothing at all with credentials.
+  // "*" does not cover Authorization, and with credentials it is an ordinary name.
   if (text === null || (HEADER.test(text) && text !== '*')) return text
   reader.report(node, `${JSON.stringify(text)} in ${what} is not a header name`)
   return null

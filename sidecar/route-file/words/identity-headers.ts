@@ -14,7 +14,7 @@ const CLAIM = /^claims\.([\x21-\x7a\x7c\x7e]{1,128})$/
 const PART = /\{([^{}]*)\}|([^{}]+)|[{}]/g
 const LITERAL = /^[\x20-\x7e]*$/
 
-/** `{claims.email}`, which YAML reads as a map, or a text with such places. */
+/** A claim such as `{claims.email}`, which YAML reads as a map, or a text with such claims. */
 export const IDENTITY_HEADERS: Form = {
   type: 'object',
   minProperties: 1,
@@ -28,7 +28,7 @@ export const IDENTITY_HEADERS: Form = {
   },
 }
 
-/** Reports errors to the reader. `passed`: names of pass_headers. */
+/** Reports errors to the reader. `passed`: the names of pass_headers. */
 export function readIdentityHeaders(
   reader: YamlReader,
   node: Node | null,
@@ -49,11 +49,11 @@ export function readIdentityHeaders(
   return fields
 }
 
-/** Fields in which gateways describe a request to a door, and their secret. */
+/** Fields in which gateways describe a request to a door, and the field with their secret. */
 const OF_GATEWAYS = new Set(DOOR_PROFILES.filter(isHttpProfile).flatMap((profile) => DOOR_FIELDS[profile].ofGateway))
 const OF_GATE = /^(x-)?portcullis-/
 
-/** Why the service cannot learn the bearer by this field, as the end of a sentence that begins with the name; null: it can. */
+/** The reason for which this field cannot name the bearer, as the rest of a sentence that begins with the field's name; null: it can. */
 export function fieldIssue(name: string, passed: readonly string[]): string | null {
   const folded = foldName(name)
   if (!NAME.test(name)) return 'is not a name of letters, digits and dashes, which every server reads alike'

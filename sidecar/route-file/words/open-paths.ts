@@ -9,7 +9,7 @@ import { readNetwork } from '../limits.ts'
 import { plainOptions, strippedIssue } from '../options.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
-/** Reports errors to the reader. A door cannot know the peer of a gateway. */
+/** Reports errors to the reader, also if there is a door, which cannot know who asks the gateway. */
 export function readOpenPaths(
   reader: YamlReader,
   node: Node | null,
@@ -40,7 +40,7 @@ const routeOf = (path: string, pattern: Pattern, moved: MovedPaths): Route => ({
   ...{ check: null, withIdentity: false, mcp: null },
 })
 
-/** `path=peers` of the command line, a path as the service has it. Null: it is not that. */
+/** `path=peers` of the command line, with the path as the service has it. Null: the text has another form. */
 export function parseOpened(text: string): OpenPath | null {
   const [path = '', peers = '', ...rest] = text.split('=')
   const pattern = parsePattern(path)

@@ -1,4 +1,4 @@
-/** `pages` of `sign_in` in a route file: how the sidecar's pages look, and whom they name to ask. */
+/** `pages` of `sign_in` in a route file: how the sidecar's pages look, and whom people can ask for access. */
 import type { Node } from 'yaml'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import { type Branding, checkBranding } from '../../../pdp/shared/pages/brand.ts'
@@ -22,7 +22,7 @@ export const PAGES = {
 
 export type PagesEntry = {
   readonly branding: Branding
-  /** Null: nobody in particular. */
+  /** The person or team that pages name for questions; null: none. */
   readonly ask: string | null
 }
 

@@ -1,4 +1,4 @@
-/** The part of the route file's format that is about the programs around the sidecar: the service, the PDP, clients and gateways. */
+/** The part of the route file's format about the programs around the sidecar: the service, the PDP, clients and gateways. */
 import { DOOR_PROFILES } from '../../http/door-fields.ts'
 import { FLAG, listOf, type Members, mapOf, oneOf, optional, required, TEXT, textLike } from './schema.ts'
 

@@ -15,7 +15,7 @@ const PLATFORM = {
 export type Platform = {
   readonly reader: YamlReader
   readonly nodes: { readonly [name in Shared]: Node | null }
-  /** The members that a route file may set itself; then its own count alone. */
+  /** The members that a route file may set itself, and then they replace the platform's. */
   readonly overridable: readonly Shared[]
 }
 
@@ -30,7 +30,7 @@ export function openPlatform(text: string): Platform {
   }
 }
 
-/** The mistakes of such a text, each with its place. */
+/** The errors in the text of a platform, each with its place. */
 export function platformIssues(text: string): readonly string[] {
   const platform = openPlatform(text)
   readShared(platform.reader, { issuers: null, pdp: null }, { platform, resources: null })
@@ -40,13 +40,13 @@ export function platformIssues(text: string): readonly string[] {
 const issuesOf = ({ reader }: Platform): readonly string[] =>
   reader.issues.map(({ line, column, message }) => `${line}:${column}: ${message}`)
 
-/** The members of a route file: what the platform sets need not be there. */
+/** The members of a route file. Those that the platform sets are optional. */
 export function membersBeside(platform: Platform | null): { readonly [name in keyof typeof ROUTE_FILE]: Member } {
   const given = SHARED.filter((name) => platform !== null && platform.nodes[name] !== null)
   return { ...ROUTE_FILE, ...Object.fromEntries(given.map((name) => [name, optional(ROUTE_FILE[name].form)])) }
 }
 
-/** Reports to `reader`, that of the route file, also what is wrong with the platform's own. */
+/** Reports to `reader`, which is that of the route file, errors of the platform's text as well. */
 export function readShared(
   reader: YamlReader,
   own: Platform['nodes'],

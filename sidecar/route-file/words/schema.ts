@@ -1,4 +1,4 @@
-/** How the format of a route file is written down: members with their forms. A form is JSON Schema (draft 7). */
+/** The words in which the format of a route file is written: members with their forms. A form is JSON Schema (draft 7). */
 export type Form = { readonly [keyword: string]: unknown }
 export type Member = { readonly need: 'required' | 'optional'; readonly form: Form }
 export type Members = { readonly [name: string]: Member }
@@ -22,7 +22,7 @@ export const FLAG: Form = { type: 'boolean' }
 export const textLike = ({ source }: RegExp): Form => ({ type: 'string', pattern: source.replaceAll('\\/', '/') })
 export const oneOf = (options: readonly string[]): Form => ({ enum: options })
 export const listOf = (items: Form): Form => ({ type: 'array', minItems: 1, items })
-/** For the days in which an old and a new name are both good. */
+/** How many names a member may have at once: an old and a new one are both valid during a change. */
 export const NAMES_MAX = 8
 export const oneOrMore = (form: Form): Form => ({ oneOf: [form, { ...listOf(form), maxItems: NAMES_MAX }] })
 export const mapOf = (members: Members, more: Form = {}): Form => ({
@@ -32,7 +32,7 @@ export const mapOf = (members: Members, more: Form = {}): Form => ({
   properties: Object.fromEntries(Object.entries(members).map(([name, { form }]) => [name, form])),
   ...more,
 })
-/** Both ends count. */
+/** Both bounds are allowed values. */
 export type Bounds = { readonly min: number; readonly max: number }
 export const count = ({ min, max }: Bounds, more: Form = {}): Form => ({
   type: 'integer',

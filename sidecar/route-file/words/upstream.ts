@@ -1,4 +1,4 @@
-/** Reads the services behind the sidecar: that of the file, and those that routes name in its place. */
+/** Reads the services behind the sidecar: that of the file, and those that single routes name in its place. */
 import { isMap, type Node } from 'yaml'
 import { foldText } from '../../http/folding.ts'
 import type { UpstreamEntry } from '../../http/upstream-entry.ts'
@@ -7,10 +7,10 @@ import { readPeerFiles } from '../peers.ts'
 import { CONNECTIONS, HOST_FIELD, SERVER_NAME, SOCKET_PATH, STRIP_PATH, UPSTREAM } from './peer-format.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
-/** Each has connections of its own. */
+/** How many services routes may name. Each has connections of its own. */
 export const UPSTREAMS_MAX = 64
 
-/** Returns the reader of the `upstream` of routes. Equal ones are one object; null: it is that of the file, or has mistakes. */
+/** Returns the reader of `upstream` in routes. Equal ones become one object; null: it is the file's, or has errors. */
 export function createUpstreamReader(
   reader: YamlReader,
   file: UpstreamEntry | null,
@@ -32,7 +32,7 @@ export function createUpstreamReader(
   }
 }
 
-/** Whatever the Host field, which many services do not read. */
+/** True for one service, whatever the Host field, which many services ignore. */
 const isSamePlace = (a: UpstreamEntry, b: UpstreamEntry): boolean =>
   a.socketPath === b.socketPath && (a.socketPath !== null || a.origin === b.origin)
 

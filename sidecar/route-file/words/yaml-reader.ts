@@ -11,7 +11,7 @@ export type Entry = { readonly key: string; readonly keyNode: Node | null; reado
 export class YamlReader {
   readonly issues: FileIssue[] = []
   readonly root: Node | null
-  /** The text is not YAML, so that its content would be misread. */
+  /** True: the text is not valid YAML, so its content would be misread. */
   readonly isBroken: boolean
   readonly #lines = new LineCounter()
   readonly #document: Document.Parsed
@@ -23,7 +23,7 @@ export class YamlReader {
     this.root = this.#document.contents
   }
 
-  /** Reports an error at a node; null is the start of the file. */
+  /** Reports an error at the node; null: at the start of the file. */
   report(node: Node | null, message: string): void {
     this.#note(node?.range?.[0] ?? 0, message)
   }
@@ -32,12 +32,12 @@ export class YamlReader {
     return this.#lines.linePos(node?.range?.[0] ?? 0).line
   }
 
-  /** The node that an alias refers to. */
+  /** The node itself, or the node to which an alias refers. */
   resolve(node: Node | null): Node | null {
     return isAlias(node) ? (node.resolve(this.#document) ?? null) : node
   }
 
-  /** Entries of a map in the order of the file; of a repeated key, which is reported already, the first. Null: it is not a map. */
+  /** Entries of a map in the order of the file. Of a repeated key, reported already, only the first entry. Null: the node is no map. */
   entries(given: Node | null, what: string): readonly Entry[] | null {
     const node = this.resolve(given)
     if (!isMap<Node, Node | null>(node)) {
@@ -53,7 +53,7 @@ export class YamlReader {
     return [...found.values()]
   }
 
-  /** Values by known key, null for an absent one. Reports unknown and missing keys. Null when the node is not a map. */
+  /** The values by name; null for an absent one. Reports unknown and missing names. Null: the node is no map. */
   members<Name extends string>(
     node: Node | null,
     what: string,
@@ -88,7 +88,7 @@ export class YamlReader {
     return null
   }
 
-  /** Null when the node is null. An empty list is an error; items that `read` rejects are left out. */
+  /** The items that `read` accepts; an empty list is an error. Null: the node is null. */
   list<T>(node: Node | null, what: string, read: (reader: YamlReader, item: Node | null) => T | null): T[] | null {
     if (node === null) return null
     const items = this.items(node, what)
@@ -97,7 +97,7 @@ export class YamlReader {
     return items.map((item) => read(this, item)).filter((item): item is Awaited<T> & T => item !== null)
   }
 
-  /** One text or a list of them, without repetition. Null: none is valid. */
+  /** One text or a list of texts, without repetition. Null: none is valid. */
   texts(node: Node | null, what: string): readonly [string, ...string[]] | null {
     const given = this.resolve(node)
     const items = isSeq(given) ? this.list(node, what, (_, item) => this.text(item, what)) : [this.text(node, what)]
@@ -155,7 +155,7 @@ const REWRITES = Object.fromEntries(
   ]),
 )
 
-/** Names that other proxies have for members. */
+/** Our names for members of other proxies. */
 const ELSEWHERE: { readonly [key: string]: string | readonly string[] } = {
   headers: 'identity_headers',
   set_headers: 'identity_headers',
@@ -183,7 +183,7 @@ const ONLY_ALLOWS =
 const COMPARE = 'a check compares claims: {equals: {claims.groups: admin}}'
 const AUTHORITY = 'ca_file names the authority of its certificate'
 
-/** Why there is no such member, where people look for it. */
+/** The reason for which a member does not exist, for names that people look for. */
 const ABSENT: { readonly [key: string]: string } = {
   ...Object.fromEntries(
     ['not', 'none', 'nor', 'not_equals', 'deny', 'forbid', 'except', 'unless'].map((key) => [key, ONLY_ALLOWS]),

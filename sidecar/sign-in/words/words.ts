@@ -5,11 +5,11 @@ import english from './en.json' with { type: 'json' }
 import spanish from './es.json' with { type: 'json' }
 import french from './fr.json' with { type: 'json' }
 
-/** `{names}` in braces are filled in; every language has the keys and names of English. */
+/** Names in braces, such as `{host}`, are filled in. Every language has the keys and names of English. */
 export type Words = typeof english
 
 export const LANGUAGES: ReadonlyMap<string, Words> = byLanguage([english, german, french, spanish])
 
-/** `accepted`: the Accept-Language field; null: none, or several. */
+/** `accepted`: the Accept-Language field; null: absent or repeated. */
 export const readerWords = (accepted: string | null): Words =>
   wordsFor(LANGUAGES, { accepted: accepted ?? '' }) ?? english

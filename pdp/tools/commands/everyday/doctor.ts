@@ -1,4 +1,4 @@
-/** `doctor`: tries each thing that a setup needs, and says what to do about those that fail. */
+/** `doctor`: checks everything that a setup needs, and gives advice about each check that fails. */
 import { isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Command } from 'commander'
@@ -8,7 +8,7 @@ import { EXIT, type Run } from '../errors.ts'
 import { type Examination, type Finding, type Got, get, type Options, type State, TIMEOUT_MS } from './finding.ts'
 import { examineRouteFile } from './route-file-findings.ts'
 
-/** Tokens tolerate this much difference. */
+/** Clock differences up to this do not affect tokens. */
 const SKEW_MS_MAX = 5_000
 const DAY_MS = 86_400_000
 const DAYS_LEFT_MIN = 14
@@ -62,7 +62,7 @@ async function examinePdp({ url, options, io }: Examination): Promise<readonly F
     )
   } catch (err) {
     const said = messageOf(err)
-    // Without the database nobody gets a token: the credentials may be good.
+    // Without the database, no client gets a token, so the credentials may be good.
     if (/temporarily_unavailable|server_error|status 503/.test(said)) {
       const skipped: Finding = {
         check: 'credentials',
@@ -99,7 +99,7 @@ function adviceFor(reason: string): string {
 function examineClock(date: string | null): Finding {
   const difference = date === null ? Number.NaN : Date.now() - Date.parse(date)
   if (Number.isNaN(difference)) return { check: 'clock', state: 'skipped', said: 'the PDP does not tell the time' }
-  // The field counts whole seconds.
+  // The Date field has whole seconds.
   const off = Math.abs(difference) > SKEW_MS_MAX + 1_000
   const said = `differs by ${Math.round(Math.abs(difference) / 1_000)} s from the PDP’s`
   return off
@@ -151,17 +151,17 @@ async function examineDatabase(url: string, token: string): Promise<Finding> {
   }
 }
 
-/** None where there is no TLS. */
+/** No finding for a URL without TLS. */
 async function examineCertificate(url: string): Promise<readonly Finding[]> {
   const { protocol, hostname, port } = new URL(url)
   if (protocol !== 'https:') return []
   const found = await new Promise<{ readonly ends: string; readonly fault: string | null } | Error>((resolve) => {
-    // Nothing is sent: also what is not accepted is examined.
+    // Nothing is sent on this connection, so even a certificate that is not accepted can be examined.
     const socket = connectTls(
       {
         host: hostname,
         port: Number(port || 443),
-        // RFC 6066 section 3: a name, never an address.
+        // RFC 6066 section 3: a host name is sent, never an address.
         ...(isIP(hostname) === 0 && { servername: hostname }),
         timeout: TIMEOUT_MS,
         rejectUnauthorized: false,

@@ -1,10 +1,10 @@
-/** One finding of `doctor`, and its calls over HTTP. */
+/** One finding of `doctor`, and its requests over HTTP. */
 import type { ConnectionOptions } from '../connection.ts'
 
 export const TIMEOUT_MS = 5_000
 
 export type Options = ConnectionOptions & { readonly routeFile?: string }
-/** `url`: the PDP's. */
+/** `url`: the URL of the PDP. */
 export type Examination = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
 export type State = 'ok' | 'failed' | 'skipped'
 export type Finding = {
@@ -15,10 +15,10 @@ export type Finding = {
   readonly advice?: string
 }
 
-/** `date`: the header of that name. */
+/** `date`: the Date field of the answer. */
 export type Got = { readonly status: number; readonly date: string | null; readonly body: unknown }
 
-/** Never throws: `reason` is the code of the system or of TLS. */
+/** Never throws. `reason`: the error code of the system or of TLS. */
 export async function get(
   url: string,
   headers: { readonly [name: string]: string } = {},

@@ -1,4 +1,4 @@
-/** The flags of a command, as the bodies of requests have them. */
+/** Converts the flags of a command to members of request bodies. */
 import { readFileSync } from 'node:fs'
 import { fileProblem } from '../../../shared/process/command/file-problem.ts'
 import { CliError } from '../errors.ts'
@@ -10,10 +10,10 @@ export const words = (value: Flags[string]): readonly string[] | undefined =>
   text(value)
     ?.split(/[\s,]+/)
     .filter((word) => word !== '')
-/** Null for '', which takes away what is stored. */
+/** Null for an empty value, which removes the stored one. */
 export const givenText = (value: Flags[string]): string | null | undefined => (value === '' ? null : text(value))
 export const list = (value: Flags[string]): readonly string[] | null | undefined => (value === '' ? null : words(value))
-/** A secret is read from a file, because the arguments of a process are seen by everybody on the machine. */
+/** The content of the file. Secrets come from files, because everybody on the machine can see the arguments of a process. */
 export const fileText = (value: Flags[string]): string | undefined => {
   const path = text(value)
   return path === undefined ? undefined : read(path)

@@ -27,11 +27,11 @@ type Options = ConnectionOptions &
     readonly scope?: string
   }
 
-/** In an organization and those below it, or everywhere. */
+/** The path of grants in an organization and those below it, or of grants everywhere. */
 const grantsPath = ({ organization }: Options): string =>
   organization === undefined ? '/v1/role-grants' : `/v1/organizations/${encodeURIComponent(organization)}/role-grants`
 
-/** Roles of the built-in app give management scopes, which a client can give only if its token has them. */
+/** The scope for a grant. Roles of the built-in app give management scopes, and a client can grant only those that its token has. */
 function scopeToGrant(role: string, { app }: Options): string {
   const permissions = app === MANAGEMENT_APP ? (MANAGEMENT_MANIFEST.roles[role]?.permissions ?? []) : []
   return [...new Set(['roles:write', ...scopesIn(permissions)])].join(' ')
@@ -98,7 +98,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
 }
 
 const DELEGATION_COLUMNS = ['client', 'user', 'expires_at', 'scopes']
-/** To write relationships alone is not enough to let a client act for somebody else. */
+/** The scopes to write a delegation: to write relationships alone is not enough. */
 const DELEGATE = 'relationships:write directory:write'
 
 function tuplesPath({ organization }: Options): string {
@@ -251,7 +251,7 @@ async function listAll(
   const all = pages.flatMap(({ items }) => items)
   io.stdout.write(json === true ? `${JSON.stringify(all)}\n` : all.map((name) => `${name}\n`).join(''))
   if (!pages.every(({ complete }) => complete)) throw incomplete(pages.flatMap(({ undecided }) => undecided))
-  // Beside the list, which programs read.
+  // Notes go to stderr, since programs read the list.
   if (all.length > 0) return EXIT.ok
   const { relation, type, subject = ANYBODY, resource = `${type}:any` } = question
   const bound = await connect(options, { io, scope: 'decisions:read', bind: true })

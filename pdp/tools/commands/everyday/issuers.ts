@@ -1,4 +1,4 @@
-/** `issuer`: which other identity providers the PDP trusts, and how the security events of each come in. */
+/** `issuer`: the other identity providers that the PDP trusts, and the streams of their security events. */
 import type { Command } from 'commander'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from '../connection.ts'
@@ -62,7 +62,7 @@ function addDelete(group: Command, io: NodeJS.Process, run: Run): void {
 
 const pathOf = (issuer: unknown): string => `${PATH}/${encodeURIComponent(String(issuer))}`
 
-/** Null: no transmitter is named, or the stream is not made yet. */
+/** The state of the stream; null: no transmitter is named, or the stream does not exist yet. */
 const stateOf = async (connection: Connection, { issuer, ssf }: Item): Promise<Item | null> =>
   ssf === undefined ? null : find(connection, `${pathOf(issuer)}/signals`)
 
@@ -74,7 +74,7 @@ async function word(connection: Connection, item: Item): Promise<string | null> 
   return state.error === null ? String(state.status) : 'failing'
 }
 
-/** Nested members by their path, one on each line. */
+/** One line for each member. A nested member is named by its path. */
 function lines(item: Item, above = ''): string {
   return Object.entries(item)
     .map(([name, value]) => {

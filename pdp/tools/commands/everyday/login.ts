@@ -11,7 +11,7 @@ export const CLIENT = 'portcullis-cli'
 export const LOGIN_SCOPES = 'openid profile email offline_access'
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const REQUEST_TIMEOUT_MS = 30_000
-/** A token that ends sooner is renewed first. */
+/** A token that expires sooner is renewed first. */
 const SPARE_MS = 30_000
 
 type Options = ConnectionOptions & { readonly scope?: string; readonly resource?: string }
@@ -56,7 +56,7 @@ export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run)
     .action((options: Options) => run(() => token({ options, io })))
 }
 
-/** The registration for it: a client without a secret, which keeps a refresh token. */
+/** The registration of this client: no secret, but a refresh token. */
 export const loginClient = (scope: string): object => ({
   client_name: 'Portcullis command line',
   scope,
@@ -176,7 +176,7 @@ function loginFor({ options, io }: Invocation): SavedLogin | null {
   )
 }
 
-/** Renewed where it has expired. Throws CliError when nobody is signed in. */
+/** The sign-in, renewed if it has expired. Throws CliError when nobody is signed in. */
 async function current({ options, io }: Invocation): Promise<SavedLogin> {
   const saved = loginFor({ options, io })
   if (saved === null) throw new CliError('nobody is signed in. Sign in with: portcullis login')
@@ -221,7 +221,7 @@ async function token({ options, io }: Invocation): Promise<number> {
   const named = options.clientId ?? io.env.PORTCULLIS_CLIENT_ID
   const { scope = '', resource } = options
   const deps = { env: io.env, scope, bind: true, ...(resource === undefined ? {} : { resource }) }
-  // Without a sign-in it takes the secret of admin in this folder, as every other command does.
+  // Without a sign-in, the command uses the admin's secret in this folder, as every other command does.
   const isSignedIn = named === undefined && loginFor({ options, io }) !== null
   const found = isSignedIn ? (await current({ options, io })).accessToken : await accessToken(options, deps)
   io.stdout.write(options.json === true ? `${JSON.stringify({ access_token: found })}\n` : `${found}\n`)

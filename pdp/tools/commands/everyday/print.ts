@@ -3,7 +3,7 @@ import { visible } from '../../../shared/base/invisible.ts'
 
 export type Item = { readonly [name: string]: unknown }
 
-/** One line for each item under the names of the columns; without items, the names alone. */
+/** One line for each item, under the names of the columns. */
 export function table(items: readonly Item[], columns: readonly string[]): string {
   const rows = [
     columns.map((name) => name.toUpperCase()),
@@ -27,7 +27,7 @@ function cell(value: unknown): string {
   return visible(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
 
-/** `columns`: those of the table. */
+/** `columns`: the columns of the table. */
 export const show = (
   items: readonly Item[],
   { json, columns }: { json: boolean; columns: readonly string[] },

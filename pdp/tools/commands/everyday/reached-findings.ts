@@ -1,4 +1,4 @@
-/** `doctor` on the other ends that a route file names: each PDP by a call over gRPC, and the service. */
+/** `doctor` checks the connections that a route file needs: to each PDP by a gRPC call, and to the service. */
 import { readFileSync } from 'node:fs'
 import { connect as connectHttp2, constants, type SecureClientSessionOptions } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
@@ -9,13 +9,13 @@ import { type Finding, TIMEOUT_MS } from './finding.ts'
 import type { RouteFile } from './route-file.ts'
 
 const GRPC_PORT = 'it must be the gRPC port of a PDP (PORTCULLIS_GRPC_LISTEN), as the sidecar reaches it'
-/** A message without content. */
+/** A gRPC message without content. */
 const EMPTY_MESSAGE = Buffer.alloc(5)
 const UNIMPLEMENTED = '12'
 
 type Pdp = RouteFile['pdp']
 
-/** As the sidecar connects: with its certificates, and one question without a token, whose answer does not matter. */
+/** Connects as the sidecar would, with its certificates, and asks one question without a token. The answer does not matter. */
 export async function examineAddress(address: string, pdp: Pdp, folder: string): Promise<Finding> {
   const check = `pdp ${address}`
   const failed = (said: string, advice: string): Finding => ({ check, state: 'failed', said, advice })
@@ -47,7 +47,7 @@ export async function examineAddress(address: string, pdp: Pdp, folder: string):
   return failed(`it cannot be reached from here (${answer})`, GRPC_PORT)
 }
 
-/** `grpc`, the status of what has no such call, or what went wrong. */
+/** `grpc`, the status of a server without this call, or the error. */
 function askEmpty(origin: string, files: SecureClientSessionOptions): Promise<string> {
   return new Promise((done) => {
     const session = connectHttp2(origin, { ...files, timeout: TIMEOUT_MS })
@@ -65,7 +65,7 @@ function askEmpty(origin: string, files: SecureClientSessionOptions): Promise<st
       'content-type': 'application/grpc',
       te: 'trailers',
     })
-    // The session says what is wrong.
+    // The session reports the error.
     call.on('error', () => {})
     let isGrpc = false
     call.on('response', (headers) => {
@@ -81,7 +81,7 @@ function askEmpty(origin: string, files: SecureClientSessionOptions): Promise<st
   })
 }
 
-/** Only a connection: what the service answers to a made-up request says nothing. */
+/** Only connects: the service's answer to a made-up request would mean nothing. */
 export async function examineUpstream(upstream: unknown): Promise<readonly Finding[]> {
   const { url, socket: path }: { url?: unknown; socket?: unknown } = isJsonObject(upstream)
     ? upstream

@@ -1,4 +1,4 @@
-/** The table of `org`, `user`, `client` and the others: path, scope, columns, flags and body of each. */
+/** A table of the resources `org`, `user`, `client` and others, with the path, scope, columns, flags and body of each. */
 import { CliError } from '../errors.ts'
 import { type Flags, fileText, givenText, list, words } from './flags.ts'
 import type { Item } from './print.ts'
@@ -7,29 +7,29 @@ type Flag = readonly [flags: string, meaning: string]
 export type Resource = {
   readonly name: string
   readonly description: string
-  /** One and many of them in words, such as `an organization` and `organizations`. */
+  /** Words for one and for several, such as `an organization` and `organizations`. */
   readonly words: readonly [one: string, many: string]
-  /** The path of the list, percent-encoded; items are below it. */
+  /** The path of the list, percent-encoded. An item's path is this path and its id. */
   readonly path: (organization: string) => string
   readonly inOrganization: boolean
   readonly id: string
-  /** Before `:read` and `:write`. */
+  /** The scope without its end `:read` or `:write`. */
   readonly scope: string
   readonly columns: readonly string[]
-  /** The list comes whole, and takes no page. */
+  /** The list comes whole, without pages. */
   readonly isWhole?: true
   readonly flags: readonly Flag[]
   /** An argument after the id. */
   readonly argument?: Flag
-  /** The members by the flags: one that they do not name is undefined, and null is taken away. `stored`: null for a new one. */
+  /** Members by the flags: undefined for an absent flag, null for a member to remove. `stored`: the present item; null: a new one. */
   readonly said: (flags: Flags, stored: Item | null, argument: string | undefined) => Item
-  /** The members of a new one where the flags say nothing. */
+  /** Members of a new item where the flags say nothing. */
   readonly fresh?: (flags: Flags) => Item
-  /** Its value is replaced as a whole, so a patch, in which null means to take away, cannot say it. */
+  /** The item's value is replaced as a whole, since in a patch null would mean to remove members of the value. */
   readonly isWholeValue?: true
-  /** Scopes that writing this needs besides. */
+  /** Further scopes that are needed to write this. */
   readonly given?: (flags: Flags) => readonly string[]
-  /** The meaning of `--organization`, where it is not where the command works. */
+  /** The meaning of `--organization`, if it is not the organization in which the command works. */
   readonly organization?: string
 }
 
@@ -222,7 +222,7 @@ export const RESOURCES: readonly Resource[] = [
   },
 ]
 
-/** A client gets the grants that its flags need besides those that it has; undefined: they stay. */
+/** The grants of a client, with those that its flags need added; undefined: they stay as they are. */
 function grantsOf({ redirectUri, device, exchangeClient }: Flags, stored: Item | null): readonly string[] | undefined {
   const signsIn = redirectUri !== undefined || device === true
   if (!signsIn && exchangeClient === undefined) return undefined

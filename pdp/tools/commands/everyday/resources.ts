@@ -1,4 +1,4 @@
-/** `org`, `user`, `client`, `member`, `role` and `entitlement`: listed, shown, written and deleted on a running PDP. */
+/** `org`, `user`, `client`, `member`, `role` and `entitlement`: lists, shows, writes and deletes them on a running PDP. */
 
 import type { Command } from 'commander'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
@@ -7,7 +7,7 @@ import { type Flags, text } from './flags.ts'
 import { type Item, show } from './print.ts'
 import { RESOURCES, type Resource } from './resource-kinds.ts'
 
-/** The id of a resource, where it has another name. */
+/** The text for the id in help, where it is not the default. */
 const ID_TEXTS: { readonly [member: string]: string } = { user: 'id of the user', key: 'its key' }
 
 type Options = ConnectionOptions & Flags
@@ -70,7 +70,7 @@ async function readPage(connection: Connection, path: string): Promise<readonly 
   return ((await response.json()) as { items: readonly Item[] }).items
 }
 
-/** Every page, whatever the number of items. */
+/** The items of all pages. */
 export async function readAll(connection: Connection, path: string): Promise<readonly Item[]> {
   const items: Item[] = []
   for (let token: string | null = ''; token !== null; ) {
@@ -93,7 +93,7 @@ async function get(id: string, asked: Invocation): Promise<number> {
 async function putOne(id: string, argument: string | undefined, asked: Invocation): Promise<number> {
   const { resource, options } = asked
   const flags = { ...options, id }
-  // Misused flags are reported before anything is asked.
+  // Wrong flags are reported before the first request.
   resource.said(flags, null, argument)
   const { connection, path: all } = await open(asked, 'write')
   const path = `${all}/${encodeURIComponent(id)}`
@@ -110,7 +110,7 @@ async function putOne(id: string, argument: string | undefined, asked: Invocatio
   return print((await response.json()) as Item, asked)
 }
 
-/** A client without its organization acts in all of them, with the same secret. Throws CliError. */
+/** Throws CliError for a client that would lose its organization: it would act in all organizations, with the same secret. */
 function requireNothingDropped(said: Item, { organization }: Item, { replace }: Options): void {
   if (replace !== true || !('organization' in said) || said.organization !== undefined || organization == null) return
   throw new CliError(
@@ -118,7 +118,7 @@ function requireNothingDropped(said: Item, { organization }: Item, { replace }: 
   )
 }
 
-/** `before`: what stays where the flags say nothing. */
+/** The whole item: members that the flags do not set come from `before`. */
 function whole(said: Item, before: Item): Item {
   const members = Object.keys(said).map((name) => [name, said[name] === undefined ? before[name] : said[name]] as const)
   return Object.fromEntries(members.filter(([, value]) => value !== null))

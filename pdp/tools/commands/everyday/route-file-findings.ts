@@ -1,4 +1,4 @@
-/** `doctor` on a route file: the file itself, the PDPs and the issuers that it names, and whether the PDP trusts these. */
+/** `doctor` checks a route file, the PDPs and issuers that it names, and whether the PDP trusts these issuers. */
 import { spawnSync } from 'node:child_process'
 import { dirname, resolve } from 'node:path'
 import { messageOf } from '../../../shared/base/error-message.ts'
@@ -63,7 +63,7 @@ async function examineIssuers(asked: Examination, { resources, issuers }: RouteF
   return found
 }
 
-/** Null: they cannot be read, or are more than a page. */
+/** The items of a list; null: they cannot be read, or do not fit on one page. */
 async function listed(
   { url, options, io }: Examination,
   path: string,
@@ -86,7 +86,7 @@ async function examineClients(
   return Promise.all(signIn.map((provider) => examineSignIn({ path, publicUrl }, provider, clients)))
 }
 
-/** `clients`: those of the PDP, for a suggestion; null: not known. */
+/** `clients`: the PDP's clients, to suggest one; null: unknown. */
 async function examineSignIn(
   file: { readonly path: string; readonly publicUrl: string },
   provider: SignInProvider,
@@ -106,7 +106,7 @@ async function examineSignIn(
   }
 }
 
-/** Names that only the PDP knows: resources of its apps, and organizations. Nothing is said where the client may not read them. */
+/** Checks names that only the PDP knows: resources of its apps, and organizations. No finding if the client may not read them. */
 async function examineNames(asked: Examination, { resources, issuers }: RouteFile): Promise<readonly Finding[]> {
   const [apps, organizations] = await Promise.all([
     listed(asked, '/v1/apps', 'manifest:read'),
@@ -137,7 +137,7 @@ async function examineNames(asked: Examination, { resources, issuers }: RouteFil
   ]
 }
 
-/** An entry without `external` is the PDP's own name. */
+/** Checks that an entry without `external` names the PDP itself. */
 async function examineOwn({ url }: Examination, entries: readonly Members[]): Promise<Finding> {
   const names = entries.map(({ issuer }) => String(issuer))
   const check = `issuer ${names.join(', ')}`
@@ -167,7 +167,7 @@ async function examineTrusted(
   }
 }
 
-/** RFC 7517 section 5. */
+/** Checks that the URL has a JWK Set (RFC 7517 section 5). */
 async function examineKeys(url: string): Promise<string> {
   const answer = await get(url)
   if (!('status' in answer)) throw new CliError(`its keys at ${url} cannot be read from here (${answer.reason})`)
@@ -200,14 +200,14 @@ async function compare(asked: Examination, issuer: string, document: Members, ke
   return { state: 'failed', said: `${keys}but the PDP has other values of ${differs.join(', ')}`, advice }
 }
 
-/** No answer shows it. */
+/** The value without the secret, which no answer contains. */
 function withoutSecret(value: unknown): unknown {
   if (!isJsonObject(value)) return value
   const { client_secret: _, ...rest } = value
   return rest
 }
 
-/** The PDP adds defaults, and organizations that other route files name. */
+/** True if `known` has all of `expected`. The PDP adds defaults, and organizations that other route files name. */
 function includes(known: unknown, expected: unknown): boolean {
   if (Array.isArray(expected))
     return Array.isArray(known) && expected.every((item) => known.some((other) => includes(other, item)))

@@ -1,4 +1,4 @@
-/** The parts of a sidecar's route file that the commands of a PDP read; `portcullis-sidecar check` judges the rest of it. */
+/** The parts of a sidecar's route file that commands of the PDP read. `portcullis-sidecar check` checks the rest. */
 import { readFileSync } from 'node:fs'
 import { parseYaml } from '../../../engine/worker/yaml.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
@@ -12,10 +12,10 @@ const INIT = '\nWrite a first one with: portcullis-sidecar init'
 export type SignInProvider = {
   readonly issuer: string
   readonly clientId: string
-  /** Null: none. */
+  /** Null: the provider has no secret. */
   readonly secretFile: string | null
   readonly keyFile: string | null
-  /** Empty: the only provider, whose callback has no name. */
+  /** The name in the callback's path; empty for the only provider, whose callback has none. */
   readonly name: string
   readonly scope: string
 }
@@ -25,7 +25,7 @@ export type RouteFile = {
   readonly resources: readonly [string, ...string[]]
   readonly issuers: readonly unknown[]
   readonly pdp: { readonly [member: string]: unknown }
-  /** host:port of each PDP. */
+  /** The addresses of the PDPs, each `host:port`. */
   readonly pdps: readonly string[]
   readonly upstream: unknown
 }
@@ -76,7 +76,7 @@ function providersOf(signIn: unknown): readonly SignInProvider[] {
   })
 }
 
-/** Where the sidecar of this file is reached by the issuer and by browsers that come back. */
+/** The addresses at which issuer and browsers reach the sidecar of this file. */
 export function signInAddresses({ publicUrl }: Pick<RouteFile, 'publicUrl'>, { name }: SignInProvider) {
   const at = (path: string, of = name): string => sidecarAddress(publicUrl, path, of)
   return { callback: at('callback'), signedOut: at('signed-out', ''), backChannel: at('backchannel-logout') }

@@ -1,4 +1,4 @@
-/** Where sign-ins are kept, one for each PDP: a file in the configuration folder of the operating system, for its owner's eyes alone. */
+/** Stores sign-ins, one for each PDP, in the configuration folder of the operating system. Only the file's owner can read it. */
 
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -11,7 +11,7 @@ export type SavedLogin = {
   readonly clientId: string
   readonly accessToken: string
   readonly expiresAtMs: number
-  /** Null: another sign-in is needed when the token has expired. */
+  /** Null: when the token has expired, the person must sign in again. */
   readonly refreshToken: string | null
 }
 
@@ -24,15 +24,15 @@ export function loginFile(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): st
   return join(env.XDG_CONFIG_HOME ?? folders[platform] ?? join(home, '.config'), 'portcullis', 'login.json')
 }
 
-/** The sign-in at `url`, or the last one where none is named. Null when nobody is signed in there, or the file is not one of ours. */
+/** The sign-in at `url`, or without `url` the last one. Null when there is none, or the file has another format. */
 export const readLogin = (file: string, url: string | null): SavedLogin | null =>
   readLogins(file).findLast((login) => url === null || login.url === url) ?? null
 
-/** The last one at the end. */
+/** All sign-ins; the last one is at the end. */
 export function readLogins(file: string): readonly SavedLogin[] {
   try {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'))
-    // An earlier version kept one only.
+    // An earlier version stored a single sign-in.
     return (Array.isArray(found) ? found : [found]).filter(isLogin)
   } catch {
     return []
@@ -49,11 +49,11 @@ const isLogin = (value: unknown): value is SavedLogin =>
   'expiresAtMs' in value &&
   typeof value.expiresAtMs === 'number'
 
-/** In place of the one at its PDP. Throws CliError. */
+/** Replaces the sign-in at its PDP. Throws CliError. */
 export const saveLogin = (file: string, login: SavedLogin): void =>
   write(file, [...readLogins(file).filter(({ url }) => url !== login.url), login])
 
-/** Written beside and renamed, so that nobody reads half of it, and never readable by others. Throws CliError. */
+/** Writes a new file and renames it, so that nobody reads half of it. Others can never read it. Throws CliError. */
 function write(file: string, logins: readonly SavedLogin[]): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })

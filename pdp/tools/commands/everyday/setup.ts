@@ -1,4 +1,4 @@
-/** `setup`: what a PDP must have before a route file works: the organization, the audience, trusted issuers, clients, a first person. */
+/** `setup`: creates in a PDP everything that a route file needs: organization, audience, trusted issuers, clients, a first person. */
 
 import { createPublicKey, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ Examples:
 
 type Options = ConnectionOptions & { readonly app?: string; readonly user?: string }
 type World = { readonly connection: Connection; readonly organization: string; readonly options: Options }
-/** The thing that there is now, in words; `done` says if it is new. */
+/** `what`, `said`: the thing and its name. `done`: whether it is new. */
 type Made = { readonly what: string; readonly said: string; readonly done: 'created' | 'there' | 'written' }
 
 export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run): void {
@@ -55,7 +55,7 @@ async function setUp(organization: string, file: string, options: Options, io: N
   for (const resource of resources) made.push(await putAudience(world, resource, resources[0]))
   for (const { issuer, document } of await trustedIssuers(issuers, { resources, fetch }))
     made.push(await putIssuer(world, issuer, document))
-  // Sign-in at other issuers needs a client there.
+  // A sign-in at another issuer needs a client there, which we cannot make.
   const own = await ownIssuer(urlOf(options, io.env))
   for (const provider of signIn.filter(({ issuer }) => issuer === own))
     made.push(...(await putSignInClient(connection, { path: file, publicUrl }, provider)))
@@ -83,8 +83,7 @@ async function putOrganization(world: World): Promise<Made> {
   return { what: 'organization', said: id, done: 'created' }
 }
 
-/** The rest of the manifest stays as it is. */
-/** `named`: the resource that names the app. */
+/** Adds the resource to the app's manifest, the rest of which stays. `named`: the resource by which the app is named. */
 async function putAudience(world: World, resource: string, named: string): Promise<Made> {
   const app = world.options.app ?? appOf(named)
   const path = `/v1/apps/${encodeURIComponent(app)}/manifest`
@@ -105,7 +104,7 @@ function appOf(resource: string): string {
 
 async function putIssuer(world: World, issuer: string, document: Members): Promise<Made> {
   const path = `/v1/trusted-issuers/${encodeURIComponent(issuer)}`
-  // No route file names the issuer's transmitter. Its secret is not shown, and stays when it is left out.
+  // The route file does not name the issuer's transmitter, so the stored one stays, with its secret, which is not shown.
   const { ssf } = (await find(world.connection, path)) ?? {}
   await put(world, path, ssf === undefined ? document : { ...document, ssf })
   return { what: 'issuer', said: `${issuer}, whose subjects are user:~${document.subject_prefix}…`, done: 'written' }
@@ -135,7 +134,7 @@ async function putPerson(world: World, { id, email }: { id: string; email: strin
 
 type SignInFile = { readonly path: string; readonly publicUrl: string }
 
-/** Keeps a client that is there, and adds the addresses that it lacks. Throws CliError for a name that looks misspelt. */
+/** Creates the client, or adds missing addresses to an existing one. Throws CliError for a name that looks misspelt. */
 async function putSignInClient(
   connection: Connection,
   file: SignInFile,
@@ -169,7 +168,7 @@ async function putSignInClient(
       ...wanted,
       ...credential,
       ...{ scope: provider.scope, grant_types: ['authorization_code', 'refresh_token'] },
-      // The PDP calls no plain http, but where it was told to.
+      // The PDP calls no plain http unless it is configured to.
       ...(backChannel.startsWith('https:') && {
         backchannel_logout_uri: backChannel,
         backchannel_logout_session_required: true,
@@ -190,7 +189,7 @@ async function nearClient(connection: Connection, id: string): Promise<string | 
   return nearestName(id, names)
 }
 
-/** As the route file says that the sidecar authenticates. */
+/** The client authentication that the route file chooses for the sidecar. */
 function credentialOf({ path: from }: SignInFile, { keyFile, secretFile }: SignInProvider): Members {
   if (keyFile === null) return secretFile === null ? { token_endpoint_auth_method: 'none' } : {}
   const path = resolve(dirname(from), keyFile)

@@ -1,4 +1,4 @@
-/** `stream`: the state of each stream of Shared Signals, and what an operator can do about it. */
+/** `stream`: shows the state of each stream of Shared Signals, and does what an operator can do with it. */
 import type { Command } from 'commander'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
 import { EXIT, type Run } from '../errors.ts'

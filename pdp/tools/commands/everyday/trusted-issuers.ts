@@ -1,4 +1,4 @@
-/** The external issuers of a route file as the PDP registers them, so that both read their tokens alike. */
+/** The external issuers of a route file in the form in which the PDP registers them, so that both read their tokens alike. */
 
 import { readFileSync } from 'node:fs'
 import { isJsonObject } from '../../../shared/domain/json.ts'
@@ -10,7 +10,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 export type Members = { readonly [name: string]: unknown }
 export type TrustedIssuer = { readonly issuer: string; readonly document: Members }
 
-/** Those `issuers` of a route file that have `external`. Throws CliError. */
+/** The `issuers` of a route file that have `external`. Throws CliError. */
 export async function trustedIssuers(
   issuers: readonly unknown[],
   { resources, fetch }: { readonly resources: readonly [string, ...string[]]; readonly fetch: typeof globalThis.fetch },
@@ -38,7 +38,7 @@ function introspectionOf({ client_secret_file: file, ...introspection }: Members
   }
 }
 
-/** OpenID Connect Discovery 1.0 section 4. */
+/** The issuer's key set URL by OpenID Connect Discovery 1.0 section 4. */
 async function keysOf(issuer: string, fetch: typeof globalThis.fetch): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   const advice = 'Is the issuer written as its tokens have it? Otherwise name its key set by jwks_uri.'

@@ -1,4 +1,4 @@
-/** Commands that end or reset a person's access without deleting anybody: `user block`, `user sign-out` and others, `session` and `sidecars`. */
+/** Commands that end or reset a person's access without deleting the person: `user block`, `user sign-out`, `session`, `sidecars`. */
 import type { Command } from 'commander'
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
 import { CliError, EXIT, type Run } from '../errors.ts'
@@ -8,7 +8,7 @@ import { type Item, show } from './print.ts'
 type Options = ConnectionOptions & { readonly passwordFile?: string }
 type Step = {
   readonly method: string
-  /** Below the path of the person. */
+  /** The path below the person's own path. */
   readonly below: string
   readonly body?: object
 }
@@ -66,7 +66,7 @@ const ACTIONS: readonly Action[] = [
   },
 ]
 
-/** After `addResourceCommands`, which makes `user`. */
+/** Must be called after `addResourceCommands`, which makes the command `user`. */
 export function addUserStateCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const user = program.commands.find((command) => command.name() === 'user')
   if (user === undefined) throw new TypeError('there is no command user')
@@ -170,7 +170,7 @@ type Holdings = {
   readonly complete: boolean
 }
 
-/** Shows what is held, then takes it away; a person in very many organizations takes several calls. */
+/** Shows what the person has, then removes it. A person in very many organizations takes several calls. */
 async function offboard(
   id: string,
   { options, io }: { readonly options: Options & { readonly dryRun?: true }; readonly io: NodeJS.Process },
@@ -219,7 +219,7 @@ function linesOf({ memberships, roles, relationships }: Holdings): readonly stri
 
 type Asked = { readonly options: Options; readonly io: NodeJS.Process }
 
-/** One of several steps must have found something to do. */
+/** Runs all steps. At least one of them must have found something to do. */
 async function act({ steps, scope, done }: Action, id: string, asked: Asked): Promise<number> {
   const all = steps(asked.options)
   const connection = await connect(asked.options, { io: asked.io, scope, bind: false })
