@@ -46,7 +46,7 @@ type Matched = {
   readonly judgeJson: JudgeJson | null
 }
 type WithBody = {
-  /** The text that was read; null: it was not read. */
+  /** The body, if it was read; null: it was not. */
   readonly body: Buffer | null
 }
 /**
@@ -165,7 +165,7 @@ type Text = WithBody & {
   readonly text: string | null
 }
 
-/** `isRead`: a check takes a value from the body; else the body is only judged. Rejects with RequestError. */
+/** `isRead`: a check takes a value from the body; else it is read only for `judgeJson`. Rejects with RequestError. */
 async function readText(
   { request, route, judgeJson }: Matched,
   { isRead, readBody }: { readonly isRead: boolean; readonly readBody: ReadBody },
@@ -308,7 +308,7 @@ const bearerOf = ({ credentials, claims: { digest, subject, organization } }: Au
   organization,
 })
 
-/** The subject `*`, which in tuples means everybody. `guest` lets the sidecar notice a PDP that takes it for a person. */
+/** The subject `*`, which in tuples means everybody. A PDP that knows no guests answers about another subject, and is not believed. */
 function guestOf({ guests }: Route): About {
   const organization = guests?.organization ?? ''
   return { token: '', digest: '', subject: '*', organization, guest: organization }
