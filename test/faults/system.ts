@@ -41,8 +41,7 @@ const ADMIN_SECRET = 'faults-admin-secret-0123456789'
 const MASTER_KEY = Buffer.alloc(32, 'f').toString('base64')
 /** More than the default: while parts start, a machine with two cores has no time for the others. */
 const PDP_MS = 1_500
-const PDPS = 3
-const SIDECARS = 2
+const COUNTS = { pdps: 3, sidecars: 2 }
 const ROOT = join(import.meta.dirname, '../..')
 const SHIFT = join(import.meta.dirname, 'shift-clock.ts')
 
@@ -52,11 +51,14 @@ export type GivenDatabase = {
   readonly port: number
   readonly urlAt: (port: number) => string
   readonly env: { readonly [name: string]: string }
+  /** Default: three and two. */
+  readonly counts?: { readonly pdps: number; readonly sidecars: number }
 }
 
 /** `given`: the database; without it one of the system's own, on a small disk. */
 export async function startSystem(given: GivenDatabase | null = null): Promise<System> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-faults-'))
+  const counts = given?.counts ?? COUNTS
   const disk = given === null ? mountDisk(folder) : { missing: 'the database is not of this system' }
   const closers: (() => Promise<void> | void)[] = [
     () => unmountDisk(disk),
@@ -90,7 +92,7 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
       return link
     }
     const ports = await Promise.all(
-      Array.from({ length: PDPS }, async () => [await freePort(), await freePort(), await freePort()]),
+      Array.from({ length: counts.pdps }, async () => [await freePort(), await freePort(), await freePort()]),
     )
     const issuer = `http://127.0.0.1:${ports[0]?.[0]}`
     const pdps: Pdp[] = []
@@ -128,7 +130,7 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
     )
     await upstream.start()
     const sidecars: Sidecar[] = []
-    for (let at = 0; at < SIDECARS; at += 1) {
+    for (let at = 0; at < counts.sidecars; at += 1) {
       const addresses = []
       for (const [, grpc = 0] of ports) addresses.push(`127.0.0.1:${keep('sidecar-pdp', await open(grpc)).port}`)
       const toRedis = redis === null ? null : keep('sidecar-redis', await open(redis.port))
@@ -158,7 +160,7 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
         const all = links.get(name) ?? []
         if (of === 'all') return all
         // Each sidecar has a link to each PDP, in their order.
-        return name === 'sidecar-pdp' ? all.filter((_, at) => at % PDPS === 1) : all.slice(1, 2)
+        return name === 'sidecar-pdp' ? all.filter((_, at) => at % counts.pdps === 1) : all.slice(1, 2)
       },
     }
   } catch (err) {

@@ -1,4 +1,4 @@
-/** Three PostgreSQL servers under Patroni, with etcd, behind HAProxy. */
+/** PostgreSQL servers under Patroni, with etcd, behind HAProxy. */
 import { spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -29,6 +29,8 @@ export type Member = {
   readonly dataFolder: string
   /** To etcd. */
   readonly link: Link
+  /** From the other members, to its PostgreSQL and its agent. */
+  readonly fromMembers: readonly Link[]
 }
 /** `keeps`: open connections to a former primary stay open. `cuts`: they are ended. */
 export type AddressKind = 'keeps' | 'cuts'
@@ -40,7 +42,7 @@ export type HaCluster = {
   urlAt(port: number): string
   /** The member whose agent says that it is the primary; null: none does. */
   leader(): Promise<Member | null>
-  /** One primary, two standbys that stream, one of which commits wait for. */
+  /** One primary, standbys that stream, one of which commits wait for. */
   whole(): Promise<void>
   stop(): Promise<void>
 }
@@ -67,12 +69,13 @@ export function findPrograms(): Programs | null {
   return patroni === null ? null : { bin: join(base, version, 'bin'), patroni }
 }
 
-export async function startCluster(programs: Programs): Promise<HaCluster> {
+/** `standbys`: one or two. */
+export async function startCluster(programs: Programs, standbys: number): Promise<HaCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-ha-'))
   const parts: Part[] = []
   const members: Member[] = []
   const stop = async (): Promise<void> => {
-    for (const { link } of members) link.close()
+    for (const { link, fromMembers } of members) for (const one of [link, ...fromMembers]) one.close()
     for (const part of parts) {
       part.signal('SIGCONT')
       part.signal('SIGKILL')
@@ -82,7 +85,7 @@ export async function startCluster(programs: Programs): Promise<HaCluster> {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
   try {
-    const cluster = await build(programs, { folder, parts, members, stop })
+    const cluster = await build(programs, { folder, parts, members, stop, standbys })
     await cluster.whole()
     return cluster
   } catch (err) {
@@ -91,10 +94,16 @@ export async function startCluster(programs: Programs): Promise<HaCluster> {
   }
 }
 
-type Own = { readonly folder: string; readonly parts: Part[]; readonly members: Member[]; stop(): Promise<void> }
+type Own = {
+  readonly folder: string
+  readonly parts: Part[]
+  readonly members: Member[]
+  readonly standbys: number
+  stop(): Promise<void>
+}
 
 /** Puts what it starts into `parts` and `members`. */
-async function build({ bin, patroni }: Programs, { folder, parts, members, stop }: Own): Promise<HaCluster> {
+async function build({ bin, patroni }: Programs, { folder, parts, members, standbys, stop }: Own): Promise<HaCluster> {
   chmodSync(folder, 0o755)
   const { account } = await locateCluster(join(folder, 'account'))
   const libraries = join(folder, 'patroni')
@@ -135,18 +144,21 @@ async function build({ bin, patroni }: Programs, { folder, parts, members, stop 
   const etcd = await own(run('etcd', { file: 'etcd', args: [...etcdArgs, ...peer], isOurs: true, ready: isHealthy }))
   const start = async (name: string): Promise<void> => {
     const [port, restPort, link] = [await freePort(), await freePort(), await openLink(etcdPort)]
+    const fromMembers = [await openLink(port), await openLink(restPort)] as const
+    const [shown, restShown] = [fromMembers[0].port, fromMembers[1].port]
     const home = join(folder, name)
     mkdirSync(home)
     if (account !== null) chownSync(home, account.uid, account.gid)
     const dataFolder = join(home, 'data')
     const file = join(folder, `${name}.yaml`)
-    writeFileSync(file, JSON.stringify(settingsOf({ name, port, restPort, etcdPort: link.port, dataFolder, bin })))
+    const place = { name, port, restPort, shown, restShown, etcdPort: link.port, dataFolder, bin }
+    writeFileSync(file, JSON.stringify(settingsOf(place)))
     const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${restPort}/health`)).ok
     const agent = await own(run(name, { file: 'python3', args: ['-m', 'patroni', file], ready }))
-    members.push({ name, agent, port, restPort, dataFolder, link })
+    members.push({ name, agent, port, restPort, dataFolder, link, fromMembers })
   }
   await start('n1')
-  await Promise.all([start('n2'), start('n3')])
+  await Promise.all(['n2', 'n3'].slice(0, standbys).map(start))
   const ports = { keeps: await freePort(), cuts: await freePort() }
   const proxyFile = join(folder, 'haproxy.cfg')
   writeFileSync(proxyFile, proxySettings(members, ports))
@@ -172,7 +184,7 @@ async function build({ bin, patroni }: Programs, { folder, parts, members, stop 
             (await Promise.all(members.map(({ restPort }) => statusOf(restPort, role)))).filter((one) => one === 200),
           ),
         )
-        if (primaries?.length === 1 && replicas?.length === 2 && (synchronous?.length ?? 0) > 0) return
+        if (primaries?.length === 1 && replicas?.length === standbys && (synchronous?.length ?? 0) > 0) return
       }
       throw new Error(`the cluster is not whole again; see ${folder}`)
     },
@@ -204,11 +216,13 @@ export function signalServer({ dataFolder }: Member, signal: NodeJS.Signals, tit
   }
 }
 
-type Place = { name: string; port: number; restPort: number; etcdPort: number; dataFolder: string; bin: string }
-const settingsOf = ({ name, port, restPort, etcdPort, dataFolder, bin }: Place): object => ({
+type Place = {
+  readonly [port in 'port' | 'restPort' | 'shown' | 'restShown' | 'etcdPort']: number
+} & { readonly name: string; readonly dataFolder: string; readonly bin: string }
+const settingsOf = ({ name, port, restPort, shown, restShown, etcdPort, dataFolder, bin }: Place): object => ({
   scope: 'portcullis',
   name,
-  restapi: { listen: `127.0.0.1:${restPort}`, connect_address: `127.0.0.1:${restPort}` },
+  restapi: { listen: `127.0.0.1:${restPort}`, connect_address: `127.0.0.1:${restShown}` },
   // Without it the agent would go past the link, to what etcd says of itself.
   etcd3: { hosts: [`127.0.0.1:${etcdPort}`], use_proxies: true },
   bootstrap: {
@@ -222,7 +236,7 @@ const settingsOf = ({ name, port, restPort, etcdPort, dataFolder, bin }: Place):
     initdb: [{ encoding: 'UTF8' }],
   },
   postgresql: {
-    ...{ listen: `127.0.0.1:${port}`, connect_address: `127.0.0.1:${port}`, data_dir: dataFolder, bin_dir: bin },
+    ...{ listen: `127.0.0.1:${port}`, connect_address: `127.0.0.1:${shown}`, data_dir: dataFolder, bin_dir: bin },
     pgpass: join(dataFolder, '..', 'pgpass'),
     pg_hba: ['host all all 127.0.0.1/32 scram-sha-256', 'host replication all 127.0.0.1/32 scram-sha-256'],
     parameters: { unix_socket_directories: '' },

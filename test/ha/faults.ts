@@ -75,6 +75,17 @@ export const HA_FAULTS: readonly HaFault[] = [
     },
   },
   {
+    // From etcd and from the standbys, and not from who asks it.
+    name: 'primary-cut-off',
+    lastsMs: 35_000,
+    begin(_cluster, { link, fromMembers }) {
+      for (const one of [link, ...fromMembers]) one.spoil('half-open')
+      return async () => {
+        for (const one of [link, ...fromMembers]) one.spoil(null)
+      }
+    },
+  },
+  {
     name: 'postgres-frozen',
     lastsMs: 35_000,
     begin(_cluster, primary) {
