@@ -109,6 +109,7 @@ describe('a field that the route names has the token', () => {
   const alone = { upgrade: false, method: 'POST' }
   test.each([
     [['X-Key: t'], 't', []],
+    [['X-Key: bearer  t'], 't', []],
     [['x-TOKEN: t.o-k=='], 't.o-k==', []],
     [['X-Token:  t ', 'Cookie: a=1'], 't', ['cookie: a=1']],
     [['X-Token: t', 'Cookie: tok=u; a=1'], 't', ['cookie: a=1']],
@@ -121,7 +122,8 @@ describe('a field that the route names has the token', () => {
 
 test.each([
   [['X-Key: ']],
-  [['X-Key: Bearer t']],
+  [['X-Key: Bearer Bearer t']],
+  [['X-Key: Basic t']],
   [['X-Key: t, u']],
   [['X-Key: t\tu']],
   [['X-Key: \u00fc']],
