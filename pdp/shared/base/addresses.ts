@@ -7,12 +7,12 @@ export const NO_NETWORKS: Networks = { has: () => false }
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 const GROUP_BITS = 16
-/** The block that one subscriber has at least (RFC 6177 section 2): all of it is one client. */
+/** Prefix length of an IPv6 client: a subscriber has at least a /64 (RFC 6177 section 2), so each /64 counts as one client. */
 const CLIENT_BITS = 64
 
 /**
- * IPv6 without a zone; Node has said that it is an address. The URL parser writes it in hexadecimal first: ipaddr.js takes
- * `::192.0.2.1` for an IPv4 address that is mapped.
+ * Reads an IPv6 address without its zone. The URL parser first writes it in hexadecimal, because ipaddr.js reads `::192.0.2.1` as
+ * a mapped IPv4 address.
  */
 const readIpv6 = (text: string): ipaddr.IPv6 =>
   ipaddr.IPv6.parse(new URL(`http://[${text.replace(/%.*$/, '')}]`).hostname.slice(1, -1))
@@ -22,7 +22,7 @@ export function parseAddress(text: string): string | null {
   const version = isIP(text)
   if (version === 4) return text
   if (version === 0) return null
-  // So a listener of both families names each client of IPv4.
+  // A listener for both families reports clients of IPv4 in this form.
   const mapped = MAPPED.exec(text)?.[1]
   if (mapped !== undefined) return mapped
   const address = readIpv6(text)
@@ -50,7 +50,7 @@ export function parseNetwork(text: string): Network {
   if (prefix !== undefined && !/^(?:0|[1-9]\d{0,2})$/.test(prefix)) throw new Error('has a prefix that is not a number')
   const wide = prefix === undefined ? given : Number(prefix)
   if (wide > given) throw new Error(`has a prefix of more than ${given} bits`)
-  // A mapped block names IPv4 addresses, as those that connect over it are called here.
+  // A block of mapped addresses becomes a block of IPv4 addresses, because parseAddress turns mapped addresses into IPv4.
   const mapped = version === 6 && !address.includes(':')
   const bits = mapped ? wide - 96 : wide
   if (bits <= 0) throw new Error('would trust every address')
@@ -58,12 +58,12 @@ export function parseNetwork(text: string): Network {
   return { address, bits }
 }
 
-/** The bits behind the prefix are all zero. */
+/** Is the address the first of the block, with all bits after the prefix zero? */
 const isFirst = (address: string, bits: number): boolean =>
   (address.includes(':') ? ipaddr.IPv6 : ipaddr.IPv4).networkAddressFromCIDR(`${address}/${bits}`).toString() ===
   address
 
-/** Addresses are asked about as `parseAddress` gives them. */
+/** The addresses that it is asked about must be results of `parseAddress`. */
 export function createNetworks(networks: readonly Network[]): Networks {
   if (networks.length === 0) return NO_NETWORKS
   const list = new BlockList()

@@ -1,10 +1,10 @@
-/** Bounds tries: so many per key in a window of time. */
+/** Limits how many tries each key has in a window of time. */
 
 import { BoundedMap } from './bounded-map.ts'
 export type Attempts = {
   /** Counts a try before it is made, so that many at once are counted too. False: the key has no tries left for now. */
   take(key: string): boolean
-  /** The try was not made after all. */
+  /** Gives a try back that was not made. */
   giveBack(key: string): void
 }
 
@@ -37,7 +37,7 @@ export function createAttempts(options: {
       const window = windows.get(key)
       if (window === undefined) return
       window.tries -= 1
-      // Otherwise refused attempts could fill the memory with keys, and reset the windows of others.
+      // Without this, tries that were given back could fill the memory with keys, and push out the windows of others.
       if (window.tries <= 0) windows.delete(key)
     },
   }

@@ -1,4 +1,4 @@
-/** A map of at most so many entries: one more makes it forget the entry that was set first. */
+/** A map with a bound on its entries: when it is full, a new entry replaces the one that was set first. */
 export class BoundedMap<Key, Value> {
   readonly #countMax: number
   readonly #values = new Map<Key, Value>()

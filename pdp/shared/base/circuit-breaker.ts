@@ -1,7 +1,7 @@
 /** A circuit breaker: after several failures in a row callers fail at once instead of waiting. */
 
 export type Circuit = {
-  /** Null: open, do not call now. Otherwise report once whether the call was answered, good or bad. */
+  /** Null: the circuit is open, so do not call now. Else a function to be called once, with whether there was any answer. */
   begin(): ((answered: boolean) => void) | null
 }
 
@@ -24,7 +24,7 @@ export function createCircuit(options: {
   function note(answered: boolean, attempt: { readonly atRest: boolean }): void {
     if (attempt.atRest) trying = false
     if (answered) failures = 0
-    // Attempts that began before the rest say nothing new by failing.
+    // A failure of an attempt that began before the pause does not count again.
     else if (!rests() || attempt.atRest) {
       failures += 1
       if (rests()) restUntilMs = clock() + Math.min(restMsMax, restMs * 2 ** (failures - failuresMax))

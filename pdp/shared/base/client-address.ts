@@ -1,28 +1,28 @@
-/** The client that a request comes from, by the word of proxies that the operator trusts (RFC 7239, X-Forwarded-For), and of nobody else. */
+/** Finds the client of a request by the fields of proxies that the operator trusts (RFC 7239, X-Forwarded-For). */
 
 import { type Network, type Networks, parseAddress, parseNetwork } from './addresses.ts'
 import { trimBlanks } from './blanks.ts'
 import { messageOf } from './error-message.ts'
 
-/** The texts of one kind of field as they were sent, from the client's side to ours; null: not said there. */
+/** The values of one kind of field as they were sent, the client's end first; null where a proxy gave none. */
 export type ClaimedChain = {
   readonly addresses: readonly (string | null)[]
   readonly schemes: readonly (string | null)[]
   readonly hosts: readonly (string | null)[]
 }
-/** `peer`: a trusted proxy's, at the other end of the connection. */
+/** `peer`: the address of the trusted proxy at the other end of the connection. */
 export type ProxyChain = { readonly peer: string; readonly trusted: Networks }
-/** `proxyCount`: the trusted proxies in a row, counted from ours. */
+/** The client's address. `proxyCount`: how many trusted proxies are between it and us. */
 export type Nearest = { readonly address: string; readonly proxyCount: number }
 
-/** X-Forwarded-*; null when none of them is there. */
+/** The chain of the fields X-Forwarded-*; null without these fields. */
 export function plainSaid(raw: readonly string[]): ClaimedChain | null {
   const said = { addresses: list(raw, 'x-forwarded-for'), schemes: list(raw, 'x-forwarded-proto') }
   const hosts = list(raw, 'x-forwarded-host')
   return said.addresses.length + said.schemes.length + hosts.length === 0 ? null : { ...said, hosts }
 }
 
-/** Forwarded; null when it is not there. Throws Error for what cannot be read. */
+/** The chain of the field Forwarded; null without it. Throws Error when it cannot be parsed. */
 export function standardSaid(raw: readonly string[]): ClaimedChain | null {
   const elements = values(raw, 'forwarded').flatMap(parseForwarded)
   if (elements.length === 0) return null
@@ -30,7 +30,7 @@ export function standardSaid(raw: readonly string[]): ClaimedChain | null {
   return { addresses: each('for'), schemes: each('proto'), hosts: each('host') }
 }
 
-/** From the nearest proxy to the first address that is no trusted proxy's. Throws Error for what is no address. */
+/** Goes from the nearest proxy to the first address that is no trusted proxy's. Throws Error for a value that is no address. */
 export function nearestStranger({ addresses }: ClaimedChain, { peer, trusted }: ProxyChain): Nearest {
   let address = peer
   let proxyCount = 1
@@ -46,7 +46,7 @@ export function nearestStranger({ addresses }: ClaimedChain, { peer, trusted }: 
 
 export const FIELDS_DIFFER = 'Forwarded and X-Forwarded-* of a trusted proxy differ'
 
-/** The address of the client, or of the proxy that does not know it. A word that cannot be used counts as none: the request is the proxy's own. */
+/** The client's address, or that of the proxy that does not know it. With invalid fields, the proxy counts as the client. */
 export function clientAddress(
   raw: readonly string[],
   { remoteAddress, trusted }: { readonly remoteAddress: string; readonly trusted: Networks },
@@ -54,7 +54,7 @@ export function clientAddress(
   const peer = parseAddress(remoteAddress) ?? remoteAddress
   if (!trusted.has(peer)) return peer
   try {
-    // Proxies write one of the two and let the other pass, which anybody may have sent.
+    // A proxy writes one of the two kinds of fields and lets the other pass, so they are used only if they agree.
     const said = [plainSaid(raw), standardSaid(raw)].filter((one) => one !== null)
     const [address = peer, other = address] = said.map((one) => nearestStranger(one, { peer, trusted }).address)
     return address === other ? address : peer
@@ -79,7 +79,7 @@ export function parseNetworks(text: string): readonly Network[] {
 
 const NODE = /^(?:\[([0-9A-Fa-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::(?:\d{1,5}|_[A-Za-z0-9._-]+))?$/
 
-/** RFC 7239 section 6, and the bare IPv6 addresses of X-Forwarded-For. Null: the proxy that wrote it does not know. */
+/** Reads a node (RFC 7239 section 6), or a bare IPv6 address of X-Forwarded-For. Null: the proxy does not know the address. */
 function parseNode(text: string | null): string | null {
   if (text === null || /^(?:unknown|_[A-Za-z0-9._-]+)(?::[!-~]*)?$/i.test(text)) return null
   const match = NODE.exec(text)
@@ -102,7 +102,7 @@ function values(raw: readonly string[], name: string): string[] {
 type ForwardedElement = ReadonlyMap<string, string>
 
 const FORWARDED_TOKEN = "([!#$%&'*+.^_`|~0-9A-Za-z-]+)"
-// Blanks match in one way only, or long runs of them would take long to refuse.
+// Blanks can match in one way only, because backtracking over long runs of them would take too long.
 const FORWARDED_PAIR = new RegExp(
   `[ \\t]*(?:${FORWARDED_TOKEN}=(?:${FORWARDED_TOKEN}|"((?:[^"\\\\]|\\\\.)*)")[ \\t]*)?([;,]|$)`,
   'y',

@@ -1,9 +1,9 @@
 /**
- * Those that wait, by group and by name within it. Groups take turns, and so do the names of a group: after a turn, both come
- * last. Who waits under one name is served in order of arrival. A bound on their number is the caller's.
+ * A queue of items by group, and by name within the group. Groups take turns, and so do the names of a group: after a turn, both
+ * come last. Items of one name are served in order of arrival. The caller must bound their number.
  */
 export class FairQueue<Item> {
-  /** The next turns are first. No group and no line is empty. */
+  /** Groups and their names in the order of their next turns. None of them is empty. */
   readonly #groups = new Map<string, Map<string, Set<Item>>>()
   #size = 0
 
@@ -26,7 +26,7 @@ export class FairQueue<Item> {
     this.#size += 1
   }
 
-  /** False: it does not wait. */
+  /** Removes the item; false when it does not wait. */
   remove(item: Item, { group, name }: Line): boolean {
     const lines = this.#groups.get(group)
     const line = lines?.get(name)
@@ -37,7 +37,7 @@ export class FairQueue<Item> {
     return true
   }
 
-  /** Removes the one whose turn it is, of a group that may have one now. Undefined: nobody may start. */
+  /** Removes and returns the next item of a group that `mayStart`; undefined when there is none. */
   next(mayStart: (group: string) => boolean = () => true): Item | undefined {
     for (const [group, lines] of this.#groups) {
       if (!mayStart(group)) continue
@@ -52,7 +52,7 @@ export class FairQueue<Item> {
     return undefined
   }
 
-  /** The oldest of the line, else of the line of its group whose turn is next. */
+  /** The oldest item of this name, or else of the name in its group whose turn is next. */
   oldest({ group, name }: Line): Item | undefined {
     const lines = this.#groups.get(group)
     const [next = []] = lines?.values() ?? []
@@ -60,7 +60,7 @@ export class FairQueue<Item> {
     return item
   }
 
-  /** One end of the longest line in the largest group. Among equal ones it is `preferred`, else the first, or the last for the newest. */
+  /** The oldest or newest item of the longest line in the largest group. Of equal ones, `preferred` is taken, else the first or last. */
   longest(end: 'oldest' | 'newest', preferred: Line | null): { readonly item: Item; readonly line: Line } | undefined {
     const [group, lines] = largest(this.#groups, { end, preferred: preferred?.group, sizeOf: countOf }) ?? []
     const [name, items] = largest(lines ?? [], { end, preferred: preferred?.name, sizeOf: ({ size }) => size }) ?? []

@@ -35,7 +35,7 @@ function isInternalName(host: string): boolean {
   return !name.includes('.') || INTERNAL_DOMAINS.some((domain) => name === domain || name.endsWith(`.${domain}`))
 }
 
-/** The target may not be called. Nothing was sent. */
+/** Thrown when the target may not be called; nothing was sent. */
 export class TargetRefused extends Error {
   override readonly name = 'TargetRefused'
 }
@@ -43,7 +43,7 @@ export class TargetRefused extends Error {
 export type PostAnswer = {
   readonly status: number
   readonly headers: IncomingMessage['headers']
-  /** Null: more than was allowed. */
+  /** The body; null when it has more bytes than allowed. */
   readonly body: Buffer | null
 }
 type GuardedCall = {
@@ -61,12 +61,12 @@ export type GuardedPost = {
   check(url: string): void
   /** Throws TargetRefused, or any other Error when there was no answer in time. */
   post(call: GuardedCall & { readonly body: string }): Promise<PostAnswer>
-  /** As post, by another method. */
+  /** Does what `post` does, with another method. */
   send(call: GuardedCall & { readonly method: string; readonly signal?: AbortSignal }): Promise<PostAnswer>
   close(): void
 }
 
-/** `internalHosts`: `host` or `host:port`, which may have internal addresses, and may be called by http. */
+/** `internalHosts`: hosts (`host` or `host:port`) that may have internal addresses and may be called by http. */
 export function createGuardedPost(options: {
   readonly internalHosts: readonly string[]
   readonly lookup?: typeof lookupHost
@@ -90,7 +90,7 @@ export function createGuardedPost(options: {
     return url
   }
 
-  /** The connection goes to the very address that was checked, so that a name cannot resolve to another one in between. */
+  /** Checks the addresses of the connection itself, so that a name cannot resolve to another address after the check. */
   const guardedLookup: LookupFunction = (host, { all, ...wanted }, done) => {
     resolve(host, { ...wanted, all: true }, (error, found) => {
       const addresses: readonly LookupAddress[] = found ?? []

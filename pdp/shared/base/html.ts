@@ -38,6 +38,6 @@ function render(value: Value): string {
 const CHARACTERS: { readonly [entity: string]: string } = Object.fromEntries(
   Object.entries(ENTITIES).map(([character, entity]) => [entity, character]),
 )
-/** Takes text that was escaped as here, once. */
+/** Undoes the escaping of this template. */
 export const unescapeHtml = (text: string): string =>
   text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => CHARACTERS[entity] ?? '')

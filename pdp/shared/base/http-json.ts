@@ -13,7 +13,7 @@ export type PostFetch = (
   init: { method: 'POST'; redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string }; body: string },
 ) => Promise<Pick<Response, 'status' | 'body'>>
 
-/** The other system answered, but not what was asked for. Any other error means that it did not answer. */
+/** Thrown for an answer of the other system that is not valid. Any other error means that it did not answer. */
 export class BadAnswer extends Error {
   override readonly name = 'BadAnswer'
 }
@@ -30,7 +30,7 @@ export async function readAtMost(chunks: AsyncIterable<Uint8Array>, bytesMax: nu
   return Buffer.concat(read)
 }
 
-/** The content of a 200. Follows no redirects. Throws BadAnswer; any other error when there is no answer within `deadlineMs`. */
+/** The JSON of an answer 200. Follows no redirects. Throws BadAnswer, or another error without an answer within `deadlineMs`. */
 export async function postJson(call: {
   readonly fetch: PostFetch
   readonly url: string

@@ -1,4 +1,4 @@
-/** Reading JSON text beside JSON.parse, which hides repeated names and the digits of numbers. The text is known to be JSON. */
+/** Reads parts of a text that is known to be JSON, since JSON.parse hides repeated names and the digits of numbers. */
 
 /** The place after the closing quote of the string that begins at `at`. */
 export function endOfString(text: string, at: number): number {

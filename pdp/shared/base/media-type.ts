@@ -1,4 +1,4 @@
-/** Reads media types (RFC 9110 section 8.3.1) by one grammar, wherever bytes of others name one. */
+/** Reads media types (RFC 9110 section 8.3.1) by one grammar for all callers. */
 import { lowerAscii, trimBlanks } from './blanks.ts'
 
 /** The type and subtype in lower case, without parameters; empty when none is named. */
@@ -9,5 +9,5 @@ export function mediaTypeOf(field: string | undefined): string {
 
 const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*(?:"utf-?8"|utf-?8)[ \t]*(?:;|$))/i
 
-/** True when a charset other than UTF-8 is named, or something that another reader may take for one. */
+/** True when the field names a charset other than UTF-8, or has a part that another parser may read as one. */
 export const namesOtherCharset = (field: string): boolean => OTHER_CHARSET.test(field)

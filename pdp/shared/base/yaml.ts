@@ -1,4 +1,4 @@
-/** Mistakes in a YAML text, in plain words. Files that people write are read by this: route files and manifests. */
+/** Parses YAML that people write, such as route files and manifests, and reports issues in plain words. */
 import {
   Composer,
   type CST,
@@ -14,7 +14,7 @@ import {
 
 export type YamlIssue = { readonly offset: number; readonly message: string }
 
-/** For what the library says in words of YAML's grammar. */
+/** Our messages for errors that the library describes in terms of YAML's grammar. */
 const PLAIN: { readonly [code: string]: string } = {
   BLOCK_IN_FLOW: 'within { } or [ ], a text with a colon must be in quotes, such as "viewer doc:{id}"',
   BLOCK_AS_IMPLICIT_KEY:
@@ -22,12 +22,12 @@ const PLAIN: { readonly [code: string]: string } = {
   BAD_SCALAR_START: 'a text that begins with this character must be in quotes',
 }
 
-/** No file that people write is half as deep. */
+/** The deepest nesting; no file that people write is half as deep. */
 const NESTING_MAX = 100
 
 /**
- * As the function of this name of the library, but bounded in depth, because the library calls itself for each level. Of a deeper text the document has
- * only this error. Without `uniqueKeys`, by which the library would compare every key of a map with every other.
+ * Does what the library's function of this name does, with a bound on the depth, since the library recurses. For a deeper text, the
+ * document has only this error. Without `uniqueKeys`, by which the library would compare every key of a map with every other.
  */
 export function parseDocument(text: string, lines: LineCounter): Document.Parsed {
   const parser = new Parser(lines.addNewLine)
@@ -42,7 +42,7 @@ export function parseDocument(text: string, lines: LineCounter): Document.Parsed
   return composed(tokens, null, text.length)
 }
 
-/** `fault`: a mistake at `offset` that the tokens do not show. */
+/** `fault`: an error at `offset` that the tokens do not show. */
 function composed(tokens: readonly CST.Token[], fault: string | null, offset: number): Document.Parsed {
   const options = { uniqueKeys: false, prettyErrors: false }
   const [document, second] = new Composer(options).compose(tokens, true, offset)
@@ -54,11 +54,11 @@ function composed(tokens: readonly CST.Token[], fault: string | null, offset: nu
   return document
 }
 
-/** Takes what `parseDocument` made. */
+/** The issues of a document that `parseDocument` returned. */
 export function yamlIssues(document: Document.Parsed, lines: LineCounter): readonly YamlIssue[] {
   const { errors, warnings } = document
   const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')
-  // Further faults that a tab makes of the text are not the writer's mistakes.
+  // A tab causes further errors, which would only confuse the writer.
   if (tab !== undefined) return [{ offset: tab.pos[0], message: tabMessage(tabs.length) }]
   const plain = errors.filter(({ code }) => code !== 'MULTILINE_IMPLICIT_KEY')
   const found = [...(plain.length === 0 ? errors.slice(0, 1) : plain), ...warnings].map(({ code, pos, message }) => ({

@@ -5,7 +5,7 @@ import type { StreamedQuestion } from './question.ts'
 import type { PdpStream, Reply } from './stream.ts'
 
 const ATTEMPTS_MAX = 2
-/** Part of the deadline after which a second address is asked too. */
+/** The part of the deadline after which a second address is asked too. */
 const HEDGE_SHARE = 0.4
 /** When this process was busy for this part of the wait, a timeout is not counted as a failure of the PDP. */
 const LAG_SHARE = 0.2
@@ -41,7 +41,7 @@ class QuestionAttempts<Answer> {
   readonly #wake = (): void => this.#attempt(null)
   #hedge: NodeJS.Timeout | undefined
   #attempts = 0
-  /** Attempts that no PDP evaluated: it ended its stream in order. */
+  /** How many attempts no PDP evaluated, because it ended its stream before it read the question. */
   #untaken = 0
   #over = false
 
@@ -127,7 +127,7 @@ class QuestionAttempts<Answer> {
   }
 
   #askAgain(stream: PdpStream, taken: boolean): void {
-    // In a rolling restart each PDP may turn it away once.
+    // In a rolling restart, each PDP may end its stream once before it reads the question.
     if (!taken && this.#untaken < this.#pool.count) {
       this.#untaken += 1
       this.#attempts -= 1

@@ -13,7 +13,7 @@ export type QuestionBatch = {
   reset(): void
 }
 
-/** Handles per stream. */
+/** The most handles of one stream. */
 const HANDLES_MAX = 1_000
 /** Far below the 4 MiB that gRPC servers accept, even with large tokens. */
 const MESSAGE_BYTES_MAX = 256 * 1024
@@ -97,7 +97,7 @@ const messageOf = (
   guest: question.guest ?? '',
 })
 
-/** No token ever has this handle, so that a PDP that does not know guests knows no answer either. */
+/** No token ever has handle 0, so a PDP of a version without guests answers a guest's question with an error. */
 const NOBODY = { handle: 0, isNew: false }
 
 /** Assigns handles in turn; when all are used, the oldest one is reassigned. */

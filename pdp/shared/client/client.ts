@@ -133,7 +133,7 @@ export function connectPdp(options: RemotePdpOptions): RemotePdp {
   if (addresses.length === 0 || addresses.some((address) => !/^\S+:\d+$/.test(address)))
     throw new TypeError('address is not host:port, or a list of those')
   assertDeadline(deadlineMs)
-  /** The reason why the connection that was last ended: with it an error says what to mend. */
+  /** Why the last connection ended; errors include it, so that an operator knows what to correct. */
   let lastClosed = ''
   let openCount = 0
   let closed = false

@@ -5,7 +5,7 @@ import { messageOf } from '../base/error-message.ts'
 
 export type PdpConnection = {
   readonly client: Client
-  /** Why the last handshake failed; null: none did. grpc-js keeps it to itself. */
+  /** Why the last handshake failed, which grpc-js does not report; null when none failed. */
   problem(): string | null
   /** Ends every call, every socket and every handshake. */
   close(): void
@@ -20,7 +20,7 @@ const CHANNEL_OPTIONS = {
   'grpc.keepalive_timeout_ms': 1_500,
   'grpc.keepalive_permit_without_calls': 1,
   'grpc.enable_retries': 0,
-  // A PDP is inside. An egress proxy would read its answers, or refuse to reach it.
+  // A PDP is on the internal network: an egress proxy could read its answers, or could not reach it.
   'grpc.enable_http_proxy': 0,
 }
 
@@ -81,7 +81,7 @@ class ClosableCredentials extends ChannelCredentials {
         socket.once('close', () => this.#sockets.delete(socket))
         return connector.connect(socket).then(
           (connected) => {
-            // With TLS 1.3 a client that is refused learns it after the handshake.
+            // With TLS 1.3 the server may refuse a client's certificate after the handshake.
             if (this._isSecure()) connected.socket.once('error', (err) => this.#fail(err))
             return connected
           },

@@ -177,7 +177,7 @@ function chooseAmong(
     else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= address
   }
   if (second === null) {
-    // The backoff may be longer than a restart of the PDP. After a while it is no restart.
+    // The PDP may be restarting, which can be shorter than the backoff, so the next attempt is made at once.
     if (mayOpen) for (const { stream } of pool) stream.hurry()
     return { kind: mayOpen ? 'wait' : 'none' }
   }

@@ -33,13 +33,13 @@ export type Change =
   | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
-  /** No decision reads these: in the directory's journal the first three, in the environment's the next two, in an organization's the last. */
+  /** Entries that no decision reads, in the journal of the directory, of the environment or of an organization. */
   | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
-  /** Revokes every token of the jti, grant, session, user or client before its `exp`; with `issuedUntilMs` those of before. */
+  /** Revokes every token of the jti, grant, session, user or client; with `issuedUntilMs` only those issued until then. */
   | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string; readonly issuedUntilMs?: number }
   /** Too much changed to be listed: caches discard this journal. */
   | { readonly kind: 'clear' }
-/** The whole write fails with `precondition_failed` unless the tuple is (or is not) there, unexpired. */
+/** The write fails with `precondition_failed` unless an unexpired tuple exists (`exists`), or does not exist. */
 export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }
 /** The author, for the journal. */
 export type WriteContext = { readonly actor: string; readonly requestId: string }

@@ -1,6 +1,6 @@
-/** Logs: one for each organization and three of the environment, and the position in them that an answer holds for. */
+/** Journals: one for each organization and three of the environment; and positions in them, for which answers hold. */
 
-/** Logs that are not an organization's. `#` cannot occur in an organization id, so they cannot collide. */
+/** The journals that are not an organization's. No organization id can have a `#`, so they cannot collide. */
 export const ENVIRONMENT = '#environment'
 export const TOKENS = '#tokens'
 export const DIRECTORY = '#directory'

@@ -1,4 +1,4 @@
-/** JSON values, places in them, and what keeps one from being stored. */
+/** JSON values, pointers into them, and the reasons why a value cannot be stored. */
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
 export type JsonObject = { readonly [key: string]: JsonValue }
@@ -32,7 +32,7 @@ export function textIssue(text: string): string | null {
   return text.isWellFormed() ? null : 'contains half of a surrogate pair'
 }
 
-/** RFC 6901: one more step of a JSON pointer. */
+/** A JSON pointer (RFC 6901) with further steps. */
 export function pointer(base: string, ...steps: readonly (string | number)[]): string {
   return steps.reduce<string>(
     (path, step) => `${path}/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`,
@@ -40,7 +40,7 @@ export function pointer(base: string, ...steps: readonly (string | number)[]): s
   )
 }
 
-/** Null for what is not JSON, which a caller without a compiler may pass: a bigint, or an object that holds itself. */
+/** The value as text; null for a value that is not JSON, such as a bigint or a cycle, which an untyped caller may pass. */
 export function jsonText(value: JsonObject): string | null {
   try {
     return JSON.stringify(value)

@@ -8,8 +8,8 @@ export type Manifest = {
   /** OpenFGA language, schema 1.1; null for none. */
   readonly model: string | null
   /**
-   * `both`: what a client does for a person at this app is allowed where the person may, the client may, and the person lets it.
-   * Absent: what the person may.
+   * `both`: a client may do for a person at this app what the person and the client both may, if the person has delegated it.
+   * Absent: everything that the person may.
    */
   readonly actors?: 'both'
 }

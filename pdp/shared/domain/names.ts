@@ -14,7 +14,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const inId = visible && character !== '#'
   return (inName ? IN_NAME : 0) | (/[a-z0-9_.:-]/.test(character) ? IN_KEY : 0) | (inId ? IN_OBJECT_ID : 0)
 })
-/** Beyond ASCII any character will do that is no space, that storage takes, and that is not the sign for bytes which could not be read. */
+/** Characters that no name may have: white space, those that cannot be stored, and U+FFFD, which replaces unreadable bytes. */
 const UNFIT = /[\s\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}\ufffd]/u
 const ASTERISK = '*'.charCodeAt(0)
 const TYPE_BYTES_MAX = 254
@@ -23,19 +23,19 @@ const KEY_CHARACTERS_MAX = 128
 const ID_CHARACTERS_MAX = 256
 const OBJECT_ID_BYTES_MAX = 512
 
-/** An id of an organization, a user, a client, an app or a role grant: these stand in header fields, addresses and tokens. */
+/** An id of an organization, a user, a client, an app or a role grant: these are sent in header fields, URLs and tokens. */
 export const isId = (text: string): boolean =>
   text.length > 0 && text.length <= ID_CHARACTERS_MAX && text !== '*' && runEnd(text, IN_OBJECT_ID, 0) === text.length
 /** An id in a tuple. */
 export const isObjectId = (text: string): boolean => isObjectIdFrom(text, 0)
 /**
- * Begins the id of every subject that another issuer speaks for, and of no user or client of ours: whatever prefix an
- * issuer is given, it cannot name one of them.
+ * The first character of the id of every subject of another issuer, and of no user or client of ours. So no prefix of an issuer
+ * lets it name one of ours.
  */
 export const EXTERNAL = '~'
-/** Separates an organization's id from what its clients call their own. RFC 3986 section 2.3: it is never percent-encoded. */
+/** Separates the organization's id in ids that its clients create. It is never percent-encoded (RFC 3986 section 2.3). */
 export const NAME_SEPARATOR = '~'
-/** The organization whose share of the machine another one uses: whatever a tenant makes has an id below its own. */
+/** The organization whose limits apply: organizations that a tenant creates have ids that begin with the tenant's. */
 export const tenantOf = (organization: string): string => organization.split(NAME_SEPARATOR, 1)[0] || organization
 export const isType = (text: string): boolean => isNameTo(text, 0, text.length, TYPE_BYTES_MAX)
 export const isRelation = (text: string): boolean => isNameTo(text, 0, text.length, RELATION_BYTES_MAX)
@@ -43,7 +43,7 @@ export const isPermissionKey = (text: string): boolean =>
   text.length <= KEY_CHARACTERS_MAX && beginsWithLetter(text) && runEnd(text, IN_KEY, 1) === text.length
 /** An entitlement key: a plain name or `feature.<name>`. */
 export const isEntitlementKey = (text: string): boolean => isPermissionKey(text)
-/** The name that a check may ask for. */
+/** A name that a check may ask about. */
 export const isRelationOrKey = (text: string): boolean => isRelation(text) || isPermissionKey(text)
 
 /** True for `type:id`. */
@@ -52,7 +52,7 @@ export function isObject(text: string): boolean {
   return isNameTo(text, 0, colon, TYPE_BYTES_MAX) && isObjectIdFrom(text, colon + 1)
 }
 
-/** Where the characters are no longer of the kind. */
+/** The index of the first character, from `from` on, that is not of the kind. */
 function runEnd(text: string, kind: number, from: number): number {
   let at = from
   while (at < text.length && ((KINDS[text.charCodeAt(at)] ?? 0) & kind) !== 0) at++
@@ -75,7 +75,7 @@ function isObjectIdFrom(text: string, from: number): boolean {
   return runEnd(text, IN_OBJECT_ID, from) === text.length || isWide(text.slice(from), IN_OBJECT_ID, OBJECT_ID_BYTES_MAX)
 }
 
-/** For text with characters beyond ASCII, which is rare. */
+/** Checks a text with characters beyond ASCII, which is rare. */
 function isWide(text: string, kind: number, bytesMax: number): boolean {
   for (let at = runEnd(text, kind, 0); at < text.length; at = runEnd(text, kind, at + 1))
     if (text.charCodeAt(at) < 0x80) return false
@@ -96,8 +96,8 @@ export const isWildcard = (subject: string): boolean =>
 export const typeOf = (object: string): string => object.slice(0, object.indexOf(':'))
 
 /**
- * In the order of code points, which is that of UTF-8 bytes and so the database's. JavaScript compares UTF-16 units, in
- * which the characters beyond U+FFFF come before U+E000.
+ * Compares by code points, which is the order of UTF-8 bytes and of the database. JavaScript compares UTF-16 units, where
+ * characters beyond U+FFFF come before U+E000.
  */
 export function compareNames(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
@@ -108,14 +108,14 @@ export function compareNames(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** The greatest name before the given one, with none between: no name has the last of all characters. */
+/** A text directly before the given name in order, with no name between them: no name has the last of all characters. */
 export function nameBefore(name: string): string {
   const characters = [...name]
   const last = characters.pop()?.codePointAt(0) ?? 1
   return `${characters.join('')}${String.fromCodePoint(last === 0xe000 ? 0xd7ff : last - 1)}\u{10ffff}`
 }
 
-/** Surrogates, of which the characters beyond U+FFFF consist, come last. */
+/** The rank of a UTF-16 unit. Surrogates, which encode characters beyond U+FFFF, come last. */
 const rank = (unit: number): number => (unit < 0xe000 ? unit + 0x2000 : unit - 0x800)
 
 /** `object#relation@subject`: split at the first `#` and the first `@` after it, since ids may hold `:` and `@`. */
@@ -132,7 +132,7 @@ export function parseTuple(text: string): Omit<Tuple, 'expiresAtMs'> {
 export const formatTuple = (tuple: Omit<Tuple, 'expiresAtMs'>): string =>
   `${tuple.object}#${tuple.relation}@${tuple.subject}`
 
-/** The mistake in a tuple's words, or null. */
+/** The fault in the form of a tuple, or null. */
 export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   if (!isObject(tuple.object)) return `object ${quote(tuple.object)} is not <type>:<id>`
   if (!isRelation(tuple.relation)) return `relation ${quote(tuple.relation)} is not a relation name`
@@ -141,14 +141,14 @@ export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   return null
 }
 
-/** Safe to log, and to find a decision by. */
-/** As a route file writes it, such as `GET /docs/{id}`. */
+/** The id of a route as a route file writes it, such as `GET /docs/{id}`. */
 export const isRouteId = (text: string): boolean => /^\P{Cc}{1,512}$/u.test(text)
+/** The id of a request, by which a decision is found; it is safe to log. */
 export const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(text)
 
 const CONDITION_NAME_CHARACTERS_MAX = 256
 
-/** The mistake in it, whatever a model says: it must be what every store can keep. */
+/** The fault in the form of a condition, or null: every store must be able to keep it. It does not depend on a model. */
 export function conditionIssue(condition: TupleCondition | undefined): string | null {
   if (condition === undefined) return null
   const { name, context } = condition
@@ -160,7 +160,7 @@ export function conditionIssue(condition: TupleCondition | undefined): string | 
   if (text === null) return `the context of condition ${quote(name)} is not JSON`
   if (Buffer.byteLength(text) > CONTEXT_BYTES_MAX)
     return `the context of condition ${quote(name)} has more than ${CONTEXT_BYTES_MAX} bytes`
-  // Escapes of JSON that PostgreSQL cannot hold as a text.
+  // JSON escapes of characters that PostgreSQL cannot store.
   return /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/.test(text)
     ? `the context of condition ${quote(name)} has a character that cannot be stored`
     : null

@@ -1,4 +1,4 @@
-/** Page tokens: where a list goes on. A token is good only for the list, and the filter of it, that it came from. */
+/** Page tokens, which say where a list continues. A token is valid only for the list and the filter that it came from. */
 import { createHash } from 'node:crypto'
 import type { JsonValue } from './json.ts'
 
@@ -7,7 +7,7 @@ export type Cursor = { readonly after: string; readonly revision: string | null 
 
 const CHARACTERS_MAX = 2_048
 
-/** `list`: everything that tells it from other lists, but not the size of a page, which may change on the way. */
+/** `list`: everything that distinguishes the list from others, except the page size, which may change between pages. */
 export function formatPageToken(list: readonly JsonValue[], { after, revision }: Cursor): string {
   return Buffer.from(JSON.stringify([after, revision, digestOf(list)])).toString('base64url')
 }

@@ -1,4 +1,4 @@
-/** The one table of reason codes and what each says, in every answer and on every command line. */
+/** The table of reason codes and their texts, for every answer and command line. */
 export const REASONS = {
   tuple: 'a tuple grants it',
   group: 'a tuple grants it to a group that has the subject',

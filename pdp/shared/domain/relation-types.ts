@@ -16,7 +16,7 @@ export type RelationModel = { readonly [type: string]: { readonly [relation: str
 
 /** True for the default, which means any model. */
 type IsAny<M extends RelationModel> = string extends keyof M ? true : false
-/** Their relations are permission keys of roles, which no model declares. */
+/** Resources on which permission keys may be asked, which no model declares. */
 type Keyed = `app:${string}` | `organization:${string}`
 
 /** A relation and a resource that go together. */
@@ -27,7 +27,7 @@ export type CheckArguments<M extends RelationModel> =
         | { [T in keyof M & string]: [relation: keyof M[T] & string, resource: `${T}:${string}`] }[keyof M & string]
         | [relation: string, resource: Keyed]
 
-/** The same in parts. */
+/** A relation and a resource that go together, as members of an object. */
 export type CheckOf<M extends RelationModel> =
   IsAny<M> extends true
     ? { readonly relation: string; readonly resource: string }

@@ -8,10 +8,10 @@ type KnownText = {
   readonly text: string
 }
 
-/** Texts that are kept at most before all are dropped. */
+/** How many texts are kept; when there are more, all are dropped. */
 const SAID_MAX = 10_000
 
-/** Equal texts, equal content of the journals. */
+/** The revision as text. Equal texts mean equal content of the journals. */
 export function revisionText({ vector, logs }: At): string {
   const positions = logs.flatMap((log) => {
     const position = vector.logs.get(log)
@@ -20,7 +20,7 @@ export function revisionText({ vector, logs }: At): string {
   return Buffer.from(JSON.stringify(positions)).toString('base64url')
 }
 
-/** The revision of an answer to which no token matters: the journal of tokens changes often. `text`: made by revisionText. */
+/** The revision without the token journal, which changes often, for answers that depend on no token. `text`: from revisionText. */
 export function withoutTokens(text: string): string {
   const positions: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
   const kept = Array.isArray(positions)
@@ -29,7 +29,7 @@ export function withoutTokens(text: string): string {
   return Buffer.from(JSON.stringify(kept)).toString('base64url')
 }
 
-/** As revisionText, which is slow: returns the text from memory while the positions are the same. */
+/** Does what revisionText does, which is slow, but returns the last text while the positions are the same. */
 export function createRevisionTexts(): (at: At) => string {
   const said = new Map<JournalId | undefined, KnownText>()
   return (at) => {

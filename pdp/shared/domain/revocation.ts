@@ -1,6 +1,6 @@
 /** Entries of the token journal, which revoke tokens before they expire. */
 
-/** Causes that name tokens of another issuer in its own words: the person, the session, the e-mail address, the token. */
+/** Causes that name tokens of another issuer by its own ids: of a person, a session, an e-mail address or a token. */
 export const ISSUER_CAUSES = [
   'foreign_subject',
   'foreign_session',
@@ -8,7 +8,7 @@ export const ISSUER_CAUSES = [
   'foreign_sessionless',
   'foreign_email',
   'foreign_jti',
-  // Whatever the issuer issued.
+  // Names all tokens of the issuer.
   'foreign_issuer',
 ] as const
 export type IssuerCause = (typeof ISSUER_CAUSES)[number]
@@ -17,16 +17,16 @@ export type RevocationCause = 'jti' | 'grant' | 'session' | 'user' | 'client' | 
 export type Revocation = {
   readonly key: string
   readonly atMs: number
-  /** Tokens that were issued later live; absent: of a client `atMs`, of all else none does. */
+  /** Tokens that were issued later are not revoked. Absent: `atMs` for a client; for any other key, all tokens are revoked. */
   readonly issuedUntilMs?: number
 }
 /** How a revocation is named: `jti <id>`, `grant <id>`, `session <id>`, `user <id>`, `client <id>` or `<cause of an issuer> <id>`. */
 export const revocationKey = (by: RevocationCause, id: string): string => `${by} ${id}`
-/** The id of a cause at an issuer. An issuer has no space, so no issuer can name what is another's. */
+/** The id of a cause at an issuer. No issuer has a space, so no issuer can name tokens of another. */
 export const idAtIssuer = (issuer: string, value: string): string => `${issuer} ${value}`
 /** Revocations are kept this long, also in the journal. Access tokens live 15 minutes, so none outlives its revocation. */
 export const REVOCATION_KEPT_MS = 30 * 60_000
 /** Applies to an issuer that says what it revoked: older tokens are refused, because the entry that revoked them may be forgotten. */
 export const ISSUER_TOKEN_AGE_MAX_MS = 24 * 3_600_000
-/** An hour more than such a token can be old, whatever clocks differ. */
+/** An hour longer than such a token can be valid, to allow for clocks that differ. */
 export const ISSUER_REVOCATION_KEPT_MS = ISSUER_TOKEN_AGE_MAX_MS + 3_600_000

@@ -1,4 +1,4 @@
-/** Subjects of questions: built by applications, and as tuples write them; and which clients act for them. */
+/** Subjects of questions: how applications make them, how tuples name them, and which clients act for them. */
 import type { AskedSubject, Subject } from './decision.ts'
 import { isObjectId, isRelation, isType } from './names.ts'
 import type { Tuple, TupleCondition } from './tuple.ts'
@@ -22,7 +22,7 @@ export const user = (id: string): Subject => ({ type: 'user', id })
  */
 export const service = (id: string): Subject & { readonly type: 'service' } => ({ type: 'service', id })
 
-/** As tuples name it: `type:id`, `type:id#relation` or `type:*`. */
+/** The subject as tuples name it: `type:id`, `type:id#relation` or `type:*`. */
 export const subjectName = ({ type, id, relation }: AskedSubject): string =>
   relation === undefined ? `${type}:${id}` : `${type}:${id}#${relation}`
 
@@ -31,7 +31,7 @@ export const isAskedSubject = ({ type, id, relation }: AskedSubject): boolean =>
   (isObjectId(id) || (id === '*' && relation === undefined)) &&
   (relation === undefined || isRelation(relation))
 
-/** A person or a client by itself, of whom the directory knows. */
+/** Is it a single person or client, as the directory has them? */
 export const isBearer = (subject: AskedSubject): subject is Subject =>
   (subject.type === 'user' || subject.type === 'service') && subject.relation === undefined && subject.id !== '*'
 
@@ -46,19 +46,19 @@ export const DELEGATED_SCOPES_MAX = 100
 /** RFC 6749 section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
 
-/** Whoever writes relationships may not write it for somebody else: it gives a client what that person has. */
+/** Is it a delegation? It gives a client what a person has, so only that person may write it. */
 export const isDelegation = ({ object, relation }: { readonly object: string; readonly relation: string }): boolean =>
   relation === ACTS_FOR && object.startsWith(SERVICE)
 
 export const delegationTo = (client: string): string => `${SERVICE}${client}`
 export const clientOf = ({ object }: { readonly object: string }): string => object.slice(SERVICE.length)
-/** `since`: when it was given, in seconds since the epoch, for its person to see. */
+/** The condition of a delegation for some scopes. `since`: when it was given, in seconds since the epoch, to be shown. */
 export const onlyScopes = (scopes: readonly string[], since: number): TupleCondition => ({
   name: SCOPES,
   context: { scopes: [...scopes], since },
 })
 
-/** The only scopes of a delegation with a condition; null for a condition that says no scopes, under which nobody acts. */
+/** The scopes of a delegation with a condition; null for another condition, under which the client may not act. */
 export function scopesOf({ name, context }: TupleCondition): readonly string[] | null {
   const { scopes, since: _, ...others } = context
   const isList = Array.isArray(scopes) && scopes.length <= DELEGATED_SCOPES_MAX && Object.keys(others).length === 0
@@ -67,7 +67,7 @@ export function scopesOf({ name, context }: TupleCondition): readonly string[] |
     : null
 }
 
-/** Why such a tuple lets nobody act, whatever models say of clients; null if it does. */
+/** Why a delegation has no effect, which does not depend on models; null if it has. */
 export function delegationIssue({ subject, condition }: Omit<Tuple, 'expiresAtMs'>): string | null {
   const [type = '', id = ''] = subject.split(/:(.*)/s)
   if (type !== 'user' || subject.includes('#') || !isBearer({ type, id }))

@@ -1,10 +1,10 @@
 /** Relationship tuples as they are stored. */
 import type { JsonObject } from './json.ts'
 
-/** Bytes of a stored context at most, as JSON. */
+/** The most bytes of a stored context as JSON. */
 export const CONTEXT_BYTES_MAX = 32 * 1024
 
-/** `context`: values of parameters, which win over those that a question brings. */
+/** `context`: values of parameters, which take precedence over those of a question. */
 export type TupleCondition = { readonly name: string; readonly context: JsonObject }
 /**
  * `object` is `type:id`; `subject` is `type:id`, `type:id#relation` or `type:*`. `expiresAtMs`: epoch, null for never.
@@ -18,9 +18,9 @@ export type Tuple = {
   readonly expiresAtMs: number | null
   readonly condition?: TupleCondition
 }
-/** Where names are that may be the answer to a list. */
+/** A source of names that may be items of a list. */
 export type NameSource =
   /** Objects of tuples; subjects of tuples, usersets (`type:id#relation`) and `type:*` among them; subjects of role grants. */
   | { readonly kind: 'objects' | 'subjects' | 'grantees'; readonly type: string }
-  /** As `user:id`, whatever the status. */
+  /** Members of any status, as `user:id`. */
   | { readonly kind: 'members' }

@@ -10,7 +10,7 @@ const COLOR = /^#[0-9a-f]{6}$/i
 const CARDS = { light: '#ffffff', dark: '#171b21' }
 const COLOR_DEFAULT = '#0b57d0'
 
-/** The operators' own, by the setting. */
+/** The operator's brand, from the setting. */
 export type Branding = {
   readonly name?: string
   readonly logo?: string
@@ -60,7 +60,7 @@ export function checkBranding(branding: Branding): Branding {
 
 export function createBrand({ color = COLOR_DEFAULT, ...rest }: Branding = {}): Brand {
   const act = readableOn(color, CARDS)
-  // Names that others chose are strong: what turns their characters around does not turn the sentence.
+  // Names that others chose are in `strong`, which isolates their writing direction from the sentence.
   const style = html`
 :root{color-scheme:light dark;--ink:#1b1f24;--page:#f3f4f6;--card:${CARDS.light};--line:#d0d7de;--soft:#57606a;--edge:#6e7781;--act:${act.light};--bad:#b42318;--bad-page:#fef3f2;--good:#1a7f37;--good-page:#effaf1}
 @media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--page:#0f1216;--card:${CARDS.dark};--line:#3b434d;--soft:#a3adb8;--edge:#8b96a3;--act:${act.dark};--bad:#ff9a90;--bad-page:#33191a;--good:#6fd38a;--good-page:#14271a}}
@@ -119,18 +119,18 @@ export const readableOn = (color: string, on: typeof CARDS): typeof CARDS => ({
   dark: lightened(color, on.dark),
 })
 
-/** Null for what no page may link to or show: https, or http on this machine. */
+/** A URL that a page may link to or show: https, or http on this machine; null for any other. */
 export function webUrl(text: unknown): URL | null {
   const url = typeof text === 'string' && text.length <= URL_CHARACTERS_MAX ? URL.parse(text) : null
   if (url === null || url.username !== '' || url.password !== '') return null
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)) ? url : null
 }
 
-/** The one address of a picture, as a policy names it: without query, and nothing that would end the directive. */
+/** The URL of a picture as a source in a policy: without query, and with characters escaped that would end the directive. */
 export const imageSource = ({ origin, pathname }: URL): string =>
   origin + pathname.replaceAll(';', '%3B').replaceAll(',', '%2C')
 
-/** No scripts, and of other origins the pictures alone. No `form-action`: browsers also apply it to where a form leads on to. */
+/** Allows no scripts, and only pictures from other origins. No `form-action`: browsers also apply it to redirects after a form. */
 export function pagePolicy(
   { styleHash, logo }: Brand,
   { pictures = [], script = '' }: { readonly pictures?: readonly URL[]; readonly script?: string } = {},
@@ -144,7 +144,7 @@ export function pagePolicy(
 
 export function brandHeader({ name, logo }: Brand): Html {
   if (name === undefined && logo === undefined) return EMPTY
-  // The name stands beside the picture, which then says nothing more.
+  // The name is beside the picture, which therefore has an empty text.
   const image = logo === undefined ? EMPTY : picture(logo, '')
   return html`<header>${image}${name === undefined ? EMPTY : html`<p>${name}</p>`}</header>`
 }
@@ -169,7 +169,7 @@ export const picture = (url: string, alternative: string): Html =>
 export const links = (all: readonly (readonly [label: string, href: string | undefined])[]): Html =>
   html`${all.map(([label, href]) => (href === undefined ? EMPTY : html`<a href="${href}">${label}</a> `))}`
 
-/** Colours that stay readable (WCAG 2.2, success criterion 1.4.3), whatever colour was chosen. */
+/** The lowest contrast of text (WCAG 2.2, success criterion 1.4.3), with a margin. */
 const RATIO_MIN = 4.6
 const STEPS = 20
 
@@ -187,7 +187,7 @@ function readable(color: string, background: string, toward: Rgb): string {
   return hexOf(toward)
 }
 
-/** From 1 to 21. */
+/** The contrast of two colours, from 1 to 21. */
 export function contrast(one: string, other: string): number {
   const [light, dark] = [luminance(rgbOf(one)), luminance(rgbOf(other))].sort((a, b) => b - a)
   return ((light ?? 0) + 0.05) / ((dark ?? 0) + 0.05)

@@ -1,11 +1,11 @@
-/** The language of a page, as its reader asks for it, and texts with values in them. */
+/** Chooses the language of a page by its reader's wishes, and fills values into texts. */
 import { lowerAscii, trimBlanks } from '../base/blanks.ts'
 import { type Html, html } from '../base/html.ts'
 
-/** Tags of one field; nobody reads more languages than this. */
+/** The most language tags that are read of one field. */
 const TAGS_MAX = 20
 
-/** `locales`: tags most wanted first, which win over `accepted`, an Accept-Language field. Undefined: we speak none of them. */
+/** `locales`: preferred tags, best first, which take precedence over `accepted` (Accept-Language). Undefined: we have none of them. */
 export function wordsFor<Words>(
   languages: ReadonlyMap<string, Words>,
   { locales = [], accepted = '' }: { readonly locales?: readonly string[]; readonly accepted?: string | undefined },
@@ -17,15 +17,15 @@ export function wordsFor<Words>(
   return undefined
 }
 
-/** By the first part of a language tag. */
+/** Texts by language, the first part of a tag. */
 export const byLanguage = <Words extends { readonly lang: string }>(
   all: readonly Words[],
 ): ReadonlyMap<string, Words> => new Map(all.map((words) => [words.lang, words]))
 
-/** Most wanted first (OpenID Connect Core section 3.1.2.1). */
+/** The tags of `ui_locales`, best first (OpenID Connect Core section 3.1.2.1). */
 const tagsOf = (locales: string): readonly string[] => locales.split(' ', TAGS_MAX)
 
-/** RFC 9110 section 12.5.4, most wanted first; a weight of 0 means not at all. */
+/** The tags of Accept-Language (RFC 9110 section 12.5.4), best first; a weight of 0 excludes a tag. */
 function acceptedTags(field: string): readonly string[] {
   const weighted = field.split(',', TAGS_MAX).map((part) => {
     const [tag = '', weight] = part.split(';')
@@ -41,7 +41,7 @@ export function fill(text: string, values: { readonly [name: string]: string | H
   return html`${filled(text, values).map((part) => html`${part}`)}`
 }
 
-/** The same where no HTML is made, as in mails. */
+/** The text with its names filled in, without HTML, as for mails. */
 export const fillText = (text: string, values: { readonly [name: string]: string }): string =>
   filled(text, values).join('')
 

@@ -25,9 +25,9 @@ export function createRegistry(droppedLines: () => number = () => 0): Registry {
   return registry
 }
 
-/** Before the request id of a refusal. */
+/** The path of refusals, to which a request id is appended. */
 export const REFUSALS_PATH = '/refusals/'
-/** The answer where no refusal has the id; a program can tell by it that this is an admin listener that knows refusals. */
+/** The answer when no refusal has the id. A program can recognize by it an admin listener that has refusals. */
 export const NO_REFUSAL = 'none of the last refusals has this request id\n'
 
 /** `probes` by path, such as `/readyz`; `refusal` by request id; `documents` as JSON by path, null for one that there is not. Throws StartError when it cannot listen. */

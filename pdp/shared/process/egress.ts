@@ -6,7 +6,7 @@ import { ConfigError } from './exit.ts'
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
 
-/** As `node:http` takes it. http, which is for loopback, has no proxy. */
+/** A proxy as `node:http` takes it. Calls by http, which are to loopback only, use none. */
 export type Proxy = { readonly https_proxy: string; readonly no_proxy: string | undefined }
 
 /** The proxy of `HTTPS_PROXY`, but for hosts of `NO_PROXY`; null: connections need none. */
@@ -20,7 +20,7 @@ export function useProxy(environment: NodeJS.ProcessEnv): void {
   const proxy = proxyOf(environment)
   if (proxy === null) return
   try {
-    // Only `fetch` would know others, such as socks5.
+    // Other protocols, such as socks5, would work for `fetch` only.
     if (!/^https?:$/.test(new URL(proxy.https_proxy).protocol)) throw new TypeError('not the protocol of a proxy')
     setGlobalProxyFromEnv({ ...proxy })
   } catch {
@@ -29,7 +29,7 @@ export function useProxy(environment: NodeJS.ProcessEnv): void {
 }
 
 /**
- * Adds those of `SSL_CERT_FILE`, which OpenSSL, Go and Python read, and Node.js does not. Call it before the first connection.
+ * Adds the authorities of `SSL_CERT_FILE`, which OpenSSL, Go and Python read, but not Node.js. Call it before the first connection.
  * Throws ConfigError when the file cannot be read or is no list of certificates.
  */
 export function trustAuthorities({ SSL_CERT_FILE: path }: NodeJS.ProcessEnv): void {

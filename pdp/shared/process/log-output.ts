@@ -8,7 +8,7 @@ import type { DestinationStream } from 'pino'
 /** A killed process may lose the lines of this time; otherwise all lines are written at exit. */
 const WAIT_MS = 20
 const CHARACTERS_MAX = 16 * 1024
-/** The bytes that may wait for a reader that does not read, or for room on a full disk. */
+/** The most bytes that wait while the reader does not read, or the disk is full. */
 const UNWRITTEN_MAX = 1024 * 1024
 /** Further room for errors, such as the one that ends the process. */
 const RESERVE = 64 * 1024
@@ -107,7 +107,7 @@ export function collectLines(sink: {
   }
 }
 
-/** How many bytes were taken. `never`: nobody will ever read them, so that there is nothing to say either. */
+/** How many bytes were taken; `later`: try again; `never`: the reader is gone, so further lines are useless. */
 function tryToWrite(bytes: Buffer, write: (bytes: Buffer) => number): number | 'later' | 'never' {
   try {
     return write(bytes)

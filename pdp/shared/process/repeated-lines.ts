@@ -69,7 +69,7 @@ function summaryOf(entry: object): object {
   return err instanceof Error ? { ...entry, err: `${err.name}: ${err.message}` } : entry
 }
 
-/** Lets one of many lines through that say that all went well: true for the first of each `oneIn` calls. */
+/** Selects one of many lines about successes: true for the first of every `oneIn` calls. */
 export function everyNth(oneIn: number): () => boolean {
   let count = 0
   return () => {

@@ -24,7 +24,7 @@ export type AccessClaims = {
   readonly jkt: string | null
   /** Groups of another issuer that hold the subject as long as the token lives; none for our own tokens. */
   readonly groups: readonly string[]
-  /** By what another issuer may name the token when it ends a session or an account. Absent: one of our own tokens. */
+  /** The names that another issuer may use for this token when it ends a session or an account. Absent for our own tokens. */
   readonly issuerNames?: IssuerNames
   /** SHA-256 of the token in base64url: the token's key in caches and handles, and the `ath` of proofs. */
   readonly digest: string
@@ -32,7 +32,7 @@ export type AccessClaims = {
   readonly all: JsonMembers
 }
 
-/** As the issuer wrote them, without our prefix. */
+/** Names in a token of another issuer, as the issuer wrote them, without our prefix. */
 export type IssuerNames = {
   /** `sub`, and the claim that names our subject if that is another one. */
   readonly subjects: readonly string[]
@@ -80,7 +80,7 @@ export function parseClaims(
 type Actor = { readonly type: 'service'; readonly id: string }
 const NO_ACTORS: readonly Actor[] = []
 
-/** RFC 8693 section 4.1: the outermost acts now, those within acted before it. One that cannot be read is a client that nobody lets act. */
+/** The actors of a token, the current one first (RFC 8693 section 4.1). One that cannot be read becomes a client without delegation. */
 export function actorsIn(act: unknown): readonly Actor[] {
   if (act === undefined) return NO_ACTORS
   const actors: Actor[] = []

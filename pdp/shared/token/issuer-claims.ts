@@ -3,9 +3,9 @@ import { type AccessClaims, ID_CHARS_MAX, type IssuerNames, parseClaims } from '
 import { TokenError } from './errors.ts'
 import { hasType, type JsonMembers, type Jws, members } from './jws.ts'
 
-/** As a route file and the PDP's trusted issuers write it, so that both read a token alike. */
+/** The terms for an issuer, in a route file and in the PDP's trusted issuers alike, so that both read a token in the same way. */
 export type IssuerTerms = {
-  /** The token's audiences hold it, or one of these. */
+  /** The token must have this audience, or one of these. */
   readonly audience: string | readonly string[]
   /**
    * Every token of this issuer for this audience is a credential, also one that nothing marks as an access token. The audience
@@ -15,7 +15,7 @@ export type IssuerTerms = {
   /** `JWT`: access tokens of the header type `JWT`, or of none, are accepted besides `at+jwt`. */
   readonly typ?: 'at+jwt' | 'JWT'
   readonly claims?: IssuerClaimNames
-  /** Goes before each subject, client and group, so that none of them is one of ours or of another issuer. */
+  /** The prefix of each subject, client and group, which keeps them apart from ours and from those of other issuers. */
   readonly subject_prefix: string
   /** The issuer whose people and clients these are: it has the same prefix, as long as tokens of both are in use. */
   readonly renamed_from?: string
@@ -38,9 +38,9 @@ export type IssuerClaimNames = {
 
 /** No id of a user or client of ours begins with it (ARCHITECTURE.md section 5). */
 export const EXTERNAL_MARK = '~'
-/** Groups and roles of one token. */
+/** The most groups and roles of one token. */
 export const ISSUER_GROUPS_MAX = 500
-/** They say something of ours, which another issuer cannot know. */
+/** Claims about our own organizations and roles, which are ignored in tokens of other issuers. */
 const OUR_CLAIMS = ['org', 'org_name', 'org_role', 'roles', 'permissions', 'ent', 'ent_ver', 'act', 'may_act']
 
 /** Throws TokenError `token_invalid`. */
@@ -122,12 +122,12 @@ function inNamespace(payload: JsonMembers, name: string, { subject_prefix: prefi
   return id
 }
 
-/** Every subject has one id of its own: a `%` is encoded only where it would be read as the beginning of an encoding of ours. */
+/** The characters of a subject that are encoded. `%` is among them only where it looks like an encoding, so that ids stay unique. */
 const UNFIT = /[^\x21\x22\x24-\x7e]|%(?=[01][0-9A-F]|2[035]|7F|[89A-F][0-9A-F])/gu
 
 const scopeOf = (value: unknown): unknown => (Array.isArray(value) ? value.join(' ') : value)
 
-/** The one that the token names; without a claim for it, the only one there is. */
+/** The organization that the token names; without a claim for it, the only organization of the terms. */
 function organizationOf(payload: JsonMembers, terms: IssuerTerms): string | null {
   const { claims, organizations, organization_values: values } = terms
   const [only, ...more] = organizations
@@ -153,7 +153,7 @@ function groupsOf(payload: JsonMembers, terms: IssuerTerms): readonly string[] {
 }
 
 function listAt(payload: JsonMembers, name: string): readonly string[] {
-  // OpenID Connect Core section 5.6.2: the claim is elsewhere, and a missing group may be one that forbids.
+  // OpenID Connect Core section 5.6.2: the claim is elsewhere. It cannot be ignored, since a missing group may be one that denies.
   if (payload.hasgroups === true || members(payload._claim_names)?.[name] !== undefined)
     throw invalid(`claim ${name} is not in the token, because it is too long: let the issuer put fewer groups into it`)
   const value = oneClaimAt(payload, name)
@@ -164,7 +164,7 @@ function listAt(payload: JsonMembers, name: string): readonly string[] {
   return names
 }
 
-/** Every name has one id: what ids cannot hold, and `%`, is percent-encoded. */
+/** Encodes a name: characters that ids cannot have, and `%`, are percent-encoded, so that different names have different ids. */
 const encode = (name: string): string => name.replace(/[^\x21\x22\x24\x26-\x7e]/gu, encoded)
 
 const encoded = (character: string): string =>
@@ -184,7 +184,7 @@ export function claimAt(payload: JsonMembers, name: string): unknown {
   return others.length === 0 ? found : undefined
 }
 
-/** Throws TokenError: to leave out a claim that has two readings could leave out a group that forbids. */
+/** Throws TokenError for a claim with two readings, since ignoring it could ignore a group that denies. */
 function oneClaimAt(payload: JsonMembers, name: string): unknown {
   const [found, ...others] = readings(payload, name)
   if (others.length > 0)
@@ -192,7 +192,7 @@ function oneClaimAt(payload: JsonMembers, name: string): unknown {
   return found
 }
 
-/** Each object of the payload is reached by one way, so that there are no more readings than objects. */
+/** All readings of a name with dots. Each object is reached in one way, so there are no more readings than objects. */
 function* readings(payload: JsonMembers, name: string): Iterable<unknown> {
   if (Object.hasOwn(payload, name)) yield payload[name]
   for (let at = name.indexOf('.'); at >= 0; at = name.indexOf('.', at + 1)) {

@@ -12,7 +12,7 @@ export type LoggedOut = {
   /** By the clock of the issuer, in milliseconds since the epoch. */
   readonly atMs: number
 }
-/** Remembers the logout tokens that were carried out. Rejects when it cannot be known. */
+/** Remembers the logout tokens that were carried out. Rejects when the memory cannot be read. */
 export type LogoutMemory = {
   has(key: string): Promise<boolean>
   keep(key: string, forMs: number): Promise<void>
@@ -34,8 +34,8 @@ type Expected = {
 }
 
 /**
- * Calls `end` for a token that was not carried out yet, and remembers it only then: what failed counts when it is sent again, and
- * to end the same sessions twice does no harm. Rejects with TokenError `token_invalid` or `keys_unavailable`, and as `end` does.
+ * Calls `end` for a token that was not carried out yet, and remembers the token afterwards: after a failure it can be sent again,
+ * and to end the same sessions twice does no harm. Rejects with TokenError `token_invalid` or `keys_unavailable`, and as `end` does.
  */
 export async function takeLogoutToken(
   token: string,

@@ -21,7 +21,7 @@ export type IntrospectOptions = {
 
 /** How long an answer counts: a token that its issuer has revoked is refused after this time at the latest. */
 export const INTROSPECTED_MS = 10_000
-/** Questions under way: a client that sends made-up tokens must not make us overload the issuer. */
+/** The most questions under way, so that a client with made-up tokens cannot make us overload the issuer. */
 const ASKED_MAX = 64
 const INACTIVE_MAX = 1_000
 

@@ -1,4 +1,4 @@
-/** Failures of an OpenID provider, read from the errors of `openid-client`, whose own messages leave out what the provider said. */
+/** Describes failures of an OpenID provider from the errors of `openid-client`, whose messages lack the provider's own text. */
 
 import { members } from './jws.ts'
 
@@ -11,7 +11,7 @@ type Errors = {
   readonly WWWAuthenticateChallengeError: ErrorClass<object>
 }
 export type ProviderFailure = {
-  /** False: the provider did not answer, or cannot at the moment. Else it said no, or what it said is not valid. */
+  /** True when the provider refused or its answer is not valid; false when it did not answer, or is unavailable at the moment. */
   readonly isRefusal: boolean
   /** RFC 6749 sections 4.1.2.1 and 5.2; null: the provider named none. */
   readonly code: string | null

@@ -14,7 +14,7 @@ const OPTIONS = {
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   retryStrategy: (tries: number) => Math.min(tries * 50, RETRY_MS_MAX),
-  // The connection is well and leads to a server that has become a replica, or is not ready: another one may lead to the primary.
+  // The connection works, but its server has become a replica or is not ready; a new connection may lead to the primary.
   reconnectOnError: (error: Error) => /\b(READONLY|LOADING|MASTERDOWN)\b/.test(error.message),
 } as const satisfies RedisOptions
 
@@ -55,7 +55,7 @@ export async function openRedis(
   return redis
 }
 
-/** Commands that wait for the cluster to be whole have no time limit, so they are refused. */
+/** Refuses commands while the cluster is not ready, because they would wait without a time limit. */
 function impatient(cluster: Cluster): Cluster {
   const send = cluster.sendCommand.bind(cluster)
   cluster.sendCommand = (command, stream, node) => {

@@ -1,10 +1,10 @@
-/** Whether an issuer would begin a sign-in: it knows the client, and the address to which it sends people back. */
+/** Checks whether an issuer would begin a sign-in, that is, knows the client and its redirect URI. */
 import { messageOf } from '../base/error-message.ts'
 import { members } from './jws.ts'
 import { describeSlash, readJson } from './remote-keys.ts'
 
 export type SignInClient = { readonly issuer: string; readonly clientId: string; readonly redirectUri: string }
-/** `refused`: it does not know the client, or another address. `unknown`: it could not be asked. */
+/** `refused`: the issuer does not know the client, or has another redirect URI. `unknown`: the issuer could not be asked. */
 export type SignInVerdict = { readonly kind: 'begins' | 'refused' | 'unknown'; readonly reason: string }
 
 const TIMEOUT_MS = 5_000

@@ -45,7 +45,7 @@ export type TokenVerifier = {
   verify(token: string): AccessClaims | Promise<AccessClaims>
 }
 
-/** `isGood`: what the claims were verified by still holds. */
+/** `isGood`: whether the key or the answer that verified the claims is still valid. */
 type Verified = { readonly claims: AccessClaims; readonly isGood: () => boolean }
 
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {

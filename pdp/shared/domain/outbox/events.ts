@@ -1,6 +1,6 @@
-/** Events of the outbox, and who of their readers may read each. */
+/** Events of the outbox, and which of their readers may read each. */
 
-/** In the words of CAEP 1.0 section 2. `policy`: a rule of this server, such as a refresh token that was used twice. */
+/** The cause of an event, in the words of CAEP 1.0 section 2. `policy`: a rule of this server, such as for a refresh token used twice. */
 export type Initiator = 'admin' | 'user' | 'policy' | 'system'
 
 /** `actor`: of a WriteContext. `subject`: the person whom the change concerns. */
@@ -25,7 +25,7 @@ export type OutboxEventType =
   | 'assurance.changed'
 
 export type InvitationChange = 'created' | 'withdrawn' | 'accepted' | 'declined'
-/** `user`: who accepted it. */
+/** `user`: the user who accepted the invitation. */
 export const invitationChanged = (of: {
   readonly organization: string
   readonly id: string

@@ -37,7 +37,7 @@ export const fitted = (text: string): string =>
     .map((line) => (line.length <= COLUMNS ? line : folded(line)))
     .join('\n')
 
-/** A meaning stays below its meaning, and a command is continued as a shell continues it. */
+/** Folds a line: a meaning continues below its beginning, and a command continues after a backslash, as in a shell. */
 function folded(line: string): string {
   const [, term = '', meaning = ''] = /^( {2,}\S.*? {2,})(\S.*)$/.exec(line) ?? []
   const blanks = /^ */.exec(line)?.[0] ?? ''
@@ -46,7 +46,7 @@ function folded(line: string): string {
   return `${term.trimEnd()}\n${wrapped(meaning, `${blanks}    `, '')}`
 }
 
-/** `end`: of each line but the last. */
+/** `end`: the text at the end of each line but the last. */
 function wrapped(text: string, indent: string, end: string): string {
   const lines: string[] = []
   let line = indent

@@ -63,7 +63,7 @@ export class RequestQueue {
     this.#current = request
     request.res.on('close', () => {
       if (!request.req.complete && !this.#connection.destroyed) this.#rests.drop(request.req, this.#connection)
-      // Answers that need nothing of others would follow each other without a turn of the event loop.
+      // Without setImmediate, answers that wait for nothing would follow each other in one turn of the event loop.
       if (this.#waiting.length > 0) setImmediate(() => this.#next())
       else this.#next()
     })
@@ -93,7 +93,7 @@ export class RequestQueue {
   }
 }
 
-/** The rest of bodies that were answered, which clients still send. It is dropped, for a limited time. */
+/** Reads and drops the rest of bodies whose requests were answered already, for a limited time. */
 export class Rests {
   readonly #connections = new Set<Duplex>()
   #ms: () => number
@@ -102,7 +102,7 @@ export class Rests {
     this.#ms = ms
   }
 
-  /** No place of a request is held any more, so a client could send on for ever. */
+  /** Drops the rest of a body. Its time is limited, because the request no longer counts for any bound. */
   drop(req: IncomingMessage, connection: Duplex): void {
     const late = setTimeout(() => connection.destroy(), this.#ms())
     this.#connections.add(connection)
@@ -118,7 +118,7 @@ export class Rests {
     req.resume()
   }
 
-  /** Gives these clients, and those to come, only so long. */
+  /** Shortens the time for these and all later clients. */
   hurry(ms: number): void {
     this.#ms = () => ms
     const connections = [...this.#connections]

@@ -1,7 +1,7 @@
 /**
- * Posts spans to an OpenTelemetry collector (OTLP/HTTP with JSON), in batches and never in the way of a request: what cannot be
- * sent is dropped, with a line in the log. Our own, because the kept library brings 20 MB and demands a newer Node than a
- * sidecar needs; the JSON form of a span is a page of the specification.
+ * Posts spans to an OpenTelemetry collector (OTLP/HTTP with JSON) in batches. No request waits for it: spans that cannot be sent are
+ * dropped, with a line in the log. It is our own code because the official library takes 20 MB and demands a newer Node than a
+ * sidecar needs, while the JSON form of a span is one page of the specification.
  */
 import { readAtMost } from '../../base/http-json.ts'
 import type { Log } from '../log.ts'
