@@ -355,7 +355,7 @@ export const ROUTE_FILE = {
   ),
   tests: optional(
     { type: 'array', items: mapOf(TEST) },
-    'Requests and what must come out, checked when the file is loaded.',
+    'Requests and what must come out: portcullis-sidecar test runs them.',
   ),
 } as const satisfies Members
 

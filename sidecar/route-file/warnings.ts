@@ -30,6 +30,7 @@ export const fileWarnings = (file: RouteFile): string[] => [
   ...routeWarnings(file.routes),
   ...restWarnings(file.routes),
   ...upstreamWarnings(file.routes),
+  ...hostWarnings(file),
   ...audienceWarnings(file),
   ...originWarnings(file.routes),
   ...signInWarnings(file),
@@ -62,6 +63,19 @@ export function signInWarnings(file: RouteFile): string[] {
     ...shadowed.map(({ id }) => `${id} never matches: the sidecar answers paths below /.portcullis/ itself`),
     ...(guarded.some((route) => route.signIn) ? [] : ['sign_in has no effect: no route sends browsers to sign in']),
   ]
+}
+
+/** Warns of a named host that the routes of a wildcard take away from those without a host. */
+function hostWarnings(file: RouteFile): string[] {
+  const plain = file.routes.find(({ host }) => host === null)
+  const own = new Set(file.routes.map(({ host }) => host))
+  const wildcard = (host: string): string => host.replace(/^[^.]+/, '*')
+  return servedHosts(file)
+    .filter((host) => plain !== undefined && !host.startsWith('*') && !own.has(host) && own.has(wildcard(host)))
+    .map(
+      (host) =>
+        `${host} has the routes of ${wildcard(host)} alone, and none without a host such as ${plain?.id}: write ${host} before the paths that it should have`,
+    )
 }
 
 /** Warns of a route without a service beside routes with one: its requests would go to another service. */

@@ -273,6 +273,12 @@ describe('a file names the way out', () => {
       ['{allOf: [signed_in, scope a]}', 'did you mean all?'],
     ].map(([check = '', says = '']): [string, string, string] => [`the check ${check}`, says, `GET /a: ${check}`]),
     ['the word ANY', 'did you mean "*"?', '"ANY /a": signed_in'],
+    [
+      'a host that a wildcard takes',
+      'a.b.test has the routes of *.b.test alone, and none without a host such as GET /a',
+      'GET /a: signed_in\nGET {tenant}.b.test/a: signed_in',
+      'hosts: [a.b.test]',
+    ],
     ['a nesting without end', 'nested more than 100 levels deep', `GET /a: ${'{all: ['.repeat(10_000)}`],
   ])('with %s', (_, says, routes, extra, change) => {
     expect(said(routes, extra, change)).toContain(says)
