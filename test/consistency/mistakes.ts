@@ -92,7 +92,7 @@ export const MISTAKES: readonly Mistake[] = [
         'if (cache.await({ target, run })) this.#deltas.add(cache)',
         'cache.await({ target, run }); this.#deltas.add(cache)',
       ),
-      edit(CACHE, 'if (this.position !== from) return // emptied meanwhile, and position elsewhere', ''),
+      edit(CACHE, 'if (this.position !== from) return', ''),
       edit(
         CACHE,
         'return known && at === to.revision && writeId === to.writeId',
