@@ -1,6 +1,6 @@
 /**
- * `npm run test:console [-- --short]`: the console in a real Chromium; in short, its screens, an operator's tasks, and signing in at the
- * sidecar. `--pictures` makes those of the documentation.
+ * `npm run test:console [-- --short]`: the console in a real Chromium; in short, an operator's tasks, and signing in at the sidecar.
+ * `--pictures` makes those of the documentation.
  */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { findChromium } from './chromium.ts'
 
 const words = process.argv.slice(2)
 const pictures = words.includes('--pictures')
-const SHORT = ['console', 'tasks', 'sign-in'].map((name) => `test/console/${name}.browser.ts`)
+const SHORT = ['tasks', 'sign-in'].map((name) => `test/console/${name}.browser.ts`)
 const files = [
   ...(pictures ? ['test/console/pictures'] : []),
   ...(words.includes('--short') ? SHORT : []),

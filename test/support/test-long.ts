@@ -13,8 +13,9 @@ const inPart = (): readonly string[] =>
     .map((name) => join('test', name))
     .filter((path) => readFileSync(path, 'utf8').includes("/support/effort.ts'"))
     .sort()
-/** Half a minute and more each. */
+/** Twenty-five seconds and more each, beside three others. */
 const LONGEST: readonly string[] = [
+  'test/e2e/demo.long.test.ts',
   'test/image/image.long.test.ts',
   'test/library/library.long.test.ts',
   'test/pdp/engine/decide/wide/wide-relations.long.test.ts',
@@ -26,6 +27,9 @@ const LONGEST: readonly string[] = [
   'test/pdp/server/console/records-of-looks.long.test.ts',
   'test/pdp/server/serve/growth/growth.long.test.ts',
   'test/pdp/server/serve/scim/tester.long.test.ts',
+  'test/pdp/tools/answers/every-tool.long.test.ts',
+  'test/sidecar/doors/failures.long.test.ts',
+  'test/sidecar/gateways/probe-gateway.long.test.ts',
   'test/sidecar/growth/growth.long.test.ts',
 ]
 const words = process.argv.slice(2)
