@@ -176,8 +176,8 @@ async function publish({ kube }: ControlPlane, { address, port }: { address: str
   if (answer.status !== 201 && answer.status !== 409) throw new Error(JSON.stringify(answer.body))
 }
 
-/** The API server takes up changes of its configuration after a moment. Throws after a minute. */
-export async function until(check: () => Promise<boolean>, seconds = 60): Promise<void> {
+/** The API server takes up changes of its configuration after a moment. Throws after half a minute. */
+export async function until(check: () => Promise<boolean>, seconds = 30): Promise<void> {
   for (let tries = 0; !(await check()); tries += 1) {
     if (tries > seconds * 10) throw new Error('it did not come true')
     await delay(100)
