@@ -1,5 +1,5 @@
 /** A namespace that onboards itself by its label, against a real API server: within bounds, with the chart's own rights, and closed without the label. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -56,8 +56,8 @@ beforeAll(async () => {
   await cluster.namespace('team-guest')
   await cluster.namespace('others', { tier: 'tenant' })
   await startOnboarding()
-  // The API server takes up policies after a moment.
-  await until(async () => (await label('others', 'enabled')).status === 422)
+  // The API server takes up policies after a moment. A label that it takes before then would stay.
+  await until(async () => (await label('others', 'enabled', { at: '?dryRun=All' })).status === 422)
 })
 afterAll(async () => {
   await stopOnboarding()
@@ -282,7 +282,9 @@ test('a namespace takes four commands of its team, where it takes seven without 
     await cluster.kube.must('POST', path, { metadata: { name: 'invoices' }, spec: app })
     for (const [program, ...words] of journey) {
       const { [program === 'helm' ? 'helm' : 'kubectl']: path } = inject('binaries')
-      execFileSync(path, words, { env: { ...process.env, KUBECONFIG: cluster.kubeconfig }, stdio: 'ignore' })
+      const env = { ...process.env, KUBECONFIG: cluster.kubeconfig }
+      // Typed at once, a command may come before the API server has taken up what the one before it changed.
+      await until(async () => spawnSync(path, words, { env, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0)
     }
     await until(() => exists(policyIn(namespace, 'portcullis-sidecars')), 60)
     await until(() => exists(copyIn(namespace)), 60)
