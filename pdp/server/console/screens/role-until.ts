@@ -34,7 +34,9 @@ async function planOf(visit: ConsoleVisit): Promise<Plan> {
   if (expiresAtMs === null) throw new RequestProblem('request_invalid', `"${until}" names no time. Write ${TIME_FORMS}`)
   if (expiresAtMs <= visit.reading.nowMs) throw new RequestProblem('request_invalid', `"${until}" is over already`)
   const { app, role, subject } = change.grant
-  const group = `group:until-${app === null ? '' : `${app}-`}${role}`
+  // The app ends at the first hyphen: two roles whose names run together would share a group, and each other's rights.
+  const apart = app === null ? '' : encodeURIComponent(app).replaceAll('-', '%2D')
+  const group = `group:until-${apart}-${role}`
   const member = typeOf(subject) === 'group' ? `${subject}#member` : subject
   const tuple = { object: group, relation: 'member', subject: member, expiresAtMs }
   const issue = (await createRestrictions()(visit.deps.management.store))(tuple)

@@ -114,6 +114,15 @@ describe('a role', () => {
     expect((await confirm(at({ ...ROLE, until: '+5d' }))).status).toBe(303)
   })
 
+  test.each([
+    ['', 'docs-exporter', 'until--docs-exporter'],
+    ['docs-a', 'b', 'until-docs%2Da-b'],
+    ['docs', 'a-b', 'until-docs-a-b'],
+  ])('of app "%s" and role %s has an end through the group %s alone', async (app, role, group) => {
+    const shown = text(await get(root, at({ ...ROLE, app, role, until: '+3d' })))
+    expect(shown).toContain(`for group:${group} none held`)
+  })
+
   test('with an end is not written when it changed after the preview', async () => {
     const until = at({ ...ROLE, subject: 'user:anna', until: '+3d' })
     const form =
