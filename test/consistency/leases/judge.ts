@@ -1,5 +1,5 @@
 /** The strictest rule: a vector from memory is the database's content at the moment at which it is taken. */
-import type { LeasedVector } from '../../../pdp/engine/store/leases/node-lease.ts'
+import type { LeasedVector } from '../../../pdp/engine/store/leases/leased-vector.ts'
 import type { JournalId } from '../../../pdp/shared/domain/journal.ts'
 import type { Logs } from './database.ts'
 import { DRIFT, TERM_MS, type World } from './world.ts'

@@ -36,6 +36,8 @@ export type Mistake = {
 
 const FOLDER = 'engine/store/leases'
 const node = (find: string, replace: string): Edit => ({ file: `${FOLDER}/node-lease.ts`, find, replace })
+/** Both kinds of leases answer by it. */
+export const vector = (find: string, replace: string): Edit => ({ file: `${FOLDER}/leased-vector.ts`, find, replace })
 const wait = (find: string, replace: string): Edit => ({ file: `${FOLDER}/announced-write.ts`, find, replace })
 const mistake = (name: string, foundAt: number, setup: Setup, ...edits: readonly Edit[]): Mistake => ({
   ...{ name, foundAt, setup, edits },
@@ -156,17 +158,17 @@ export const LEASE_MISTAKES: readonly Mistake[] = [
     'the parent is no part of the lease',
     1,
     {},
-    node(
-      'for (const log of logs) {\n      const position',
-      'for (const log of logs.slice(0, 3)) {\n      const position',
+    vector(
+      'for (const log of logs) {\n    const position',
+      'for (const log of logs.slice(0, 3)) {\n    const position',
     ),
   ),
   mistake(
     'expiry is judged by the clock of the lease',
     1,
     {},
-    node('atLeast(nowMs - gotMs)', 'atLeast(0)'),
-    node('atMost(nowMs - sentMs)', 'atMost(0)'),
+    vector('atLeast(nowMs - gotMs)', 'atLeast(0)'),
+    vector('atMost(nowMs - sentMs)', 'atMost(0)'),
   ),
   mistake(
     'what was covered is carried over a lapse',

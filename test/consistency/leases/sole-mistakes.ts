@@ -1,6 +1,6 @@
 /** Set-ups of the schedules of a sole lease, and mistakes that these must show. */
 import type { Edit } from '../mistakes.ts'
-import type { Mistake } from './mistakes.ts'
+import { type Mistake, vector } from './mistakes.ts'
 import type { Setup } from './world.ts'
 
 const CUT: Setup = { cut: 0.8, foreign: 150 }
@@ -80,7 +80,7 @@ export const SOLE_MISTAKES: readonly Mistake[] = [
     'expiry is judged by the clock of a sole lease',
     1,
     {},
-    edit('atLeast(nowMs - gotMs)', 'atLeast(0)'),
-    edit('atMost(nowMs - sentMs)', 'atMost(0)'),
+    vector('atLeast(nowMs - gotMs)', 'atLeast(0)'),
+    vector('atMost(nowMs - sentMs)', 'atMost(0)'),
   ),
 ]

@@ -2,8 +2,9 @@
  * A lease: positions of journals by which one process may answer from memory, since no writer raises them before the process has
  * given them up, or its term is over. No timer and no database is in it: its user sends what `renewal` says, one at a time.
  */
-import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/journal.ts'
-import { atLeast, atMost, TERM_MS } from './terms.ts'
+import type { JournalId, JournalPosition } from '../../../shared/domain/journal.ts'
+import { type LeasedVector, leasedVector } from './leased-vector.ts'
+import { TERM_MS } from './terms.ts'
 
 /** The row of a process in the registry. */
 export type Registered = {
@@ -32,8 +33,6 @@ export type Registry = {
   readonly clockMs: number
   readonly timeline: number
 }
-/** `clockMs` is no later than the database's clock, `clockMsMax` no earlier: where something expires between them, ask. */
-export type LeasedVector = Vector & { readonly clockMsMax: number }
 
 /** A renewal that its sender gave up may run late: it changes nothing then. */
 export const takesEffect = (row: Registered | undefined, renewal: Registered): row is Registered =>
@@ -170,13 +169,6 @@ export class NodeLease {
   vector(logs: readonly JournalId[]): LeasedVector | null {
     const nowMs = this.#clock()
     if (nowMs >= this.#untilMs) return null
-    const found = new Map<JournalId, JournalPosition>()
-    for (const log of logs) {
-      const position = this.#covered.get(log)
-      if (position === undefined) return null
-      found.set(log, position)
-    }
-    const { clockMs, sentMs, gotMs } = this.#read
-    return { logs: found, clockMs: clockMs + atLeast(nowMs - gotMs), clockMsMax: clockMs + atMost(nowMs - sentMs) }
+    return leasedVector(logs, { covered: this.#covered, reading: this.#read, nowMs })
   }
 }

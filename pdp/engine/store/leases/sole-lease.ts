@@ -3,8 +3,8 @@
  * itself holds back whoever else raises a journal, for a term, and takes the lease away with that write.
  */
 import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/journal.ts'
-import type { LeasedVector } from './node-lease.ts'
-import { atLeast, atMost, TERM_MS } from './terms.ts'
+import { type LeasedVector, leasedVector } from './leased-vector.ts'
+import { atMost, TERM_MS } from './terms.ts'
 
 /** The database's part. Each raise of a journal notes itself (a shared lock) before it looks whether there is a lease. */
 export const FENCE = {
@@ -117,13 +117,6 @@ export class SoleLease {
   vector(logs: readonly JournalId[]): LeasedVector | null {
     const nowMs = this.#clock()
     if (nowMs >= this.#untilMs) return null
-    const found = new Map<JournalId, JournalPosition>()
-    for (const log of logs) {
-      const position = this.#covered.get(log)
-      if (position === undefined) return null
-      found.set(log, position)
-    }
-    const { clockMs, sentMs, gotMs } = this.#clockRead
-    return { logs: found, clockMs: clockMs + atLeast(nowMs - gotMs), clockMsMax: clockMs + atMost(nowMs - sentMs) }
+    return leasedVector(logs, { covered: this.#covered, reading: this.#clockRead, nowMs })
   }
 }
