@@ -2,7 +2,7 @@
 import { createNetworks, type Network } from '../../pdp/shared/base/addresses.ts'
 import { type PdpAnswer, type PermissionQuestion, questionText } from '../pdp-client/question.ts'
 import { missing, ValueError } from '../request/errors.ts'
-import { type ContextValues, type ReadContext, type RouteContext, readContext } from './context.ts'
+import { type ContextValues, isReadAlike, type ReadContext, type RouteContext, readContext } from './context.ts'
 import { describeSource, type Source, sourceText, type Template, templateText } from './template.ts'
 
 export type Check =
@@ -191,11 +191,11 @@ function build(check: Check, building: Building): Built {
   }
 }
 
-/** A claim that is a list equals a value if one of its items does; an empty value of the request equals none. */
+/** A claim that is a list equals a value if one of its items does. An empty value of the request equals none, nor does a full-width 4. */
 function isEqual(check: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
   const { source, network, part, flag, as } = check
   const value = as === undefined ? check.value : values.read(as)
-  if (value === null || (as !== undefined && value === '')) return false
+  if (value === null || (as !== undefined && (value === '' || !isReadAlike(value)))) return false
   if (network !== undefined) return createNetworks([network]).has(values.read(source) ?? '')
   if (source.from !== 'claims') return values.readTyped(source, flag === true ? 'flag' : 'string') === value
   const claim = values.claim(source.name)

@@ -59,6 +59,9 @@ export const GATEWAYS: { readonly [name: string]: Kind } = {
       play('GET /reports?tenant=t1', 200, { as: { tenant: 't1' } }),
       play('GET /reports?tenant=7', 200, { as: { tenant: 7 } }),
       ...[play('GET /reports?tenant=', 403, { as: { tenant: '' } }), play('GET /reports?tenant=t1', 403)],
+      // A service may read the full-width letter as a.
+      play('POST /transfers', 403, { as: { accounts: ['\uff41'] }, body: { from: '\uff41' } }),
+      play('GET /reports?tenant=%EF%BC%97', 403, { as: { tenant: '\uff17' } }),
       ...[play('GET /reports', 400, { as: { tenant: 't1' } }), play('GET /reports?tenant=t1&tenant=t2', 400)],
       ...[null, {}, [], ['t2'], { t1: 't1' }].map((tenant) => play('GET /reports?tenant=t1', 403, { as: { tenant } })),
     ],
