@@ -63,7 +63,7 @@ export interface Directory {
   replacePasswordHash(id: string, hashes: { readonly stored: string; readonly hash: string }): Promise<void>
   /**
    * Creates all users, or none and returns what is wrong, each with the user's index in the list. `dryRun`: creates none in any
-   * case. Waits for other writers of the directory.
+   * case. Waits for all other writers of the directory.
    */
   importUsers(
     users: readonly ImportedUser[],
@@ -118,7 +118,7 @@ export type Provisioned = {
   readonly changedAtMs: number
 }
 export type ProvisionedOf = { readonly organization: string; readonly kind: 'User' | 'Group' }
-/** Users and groups that companies' directories provisioned over SCIM. Writes need a transaction with the lock of `#directory`. */
+/** Users and groups that companies' directories provisioned over SCIM. Writes need a transaction with the locks of person and organization. */
 export interface Provisioning {
   count(of: ProvisionedOf): Promise<number>
   /** Resources in the order of ids, after `after` (exclusive), at most `countMax`; names are compared in any case. */

@@ -1,10 +1,20 @@
-/** Locks a journal, or one person's part of the directory, before reading what a write depends on. */
-import { DIRECTORY, type JournalId } from '../../shared/domain/journal.ts'
+/** Locks a journal, a journal beside others, or one person's part of the directory, before reading what a write depends on. */
+import { DIRECTORY, type ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import type { Queries } from './directory.ts'
+
+/**
+ * A journal's name: the holder has it alone. `beside`: nobody raises it meanwhile, the holder included, and other holders of
+ * `beside` go on. `person`: `beside` of the directory, and this person's part of it alone.
+ */
+export type Lock = JournalId | { readonly beside: typeof DIRECTORY | typeof ENVIRONMENT } | { readonly person: string }
 
 /** Locks the journal until the transaction ends. Later reads of the transaction see what earlier holders of the lock wrote. */
 export async function lockJournal(sql: Queries, log: JournalId): Promise<void> {
   await sql.query('select 1 from revision where organization_id = $1 for update', [log])
+}
+
+export async function lockBeside(sql: Queries, log: JournalId): Promise<void> {
+  await sql.query('select 1 from revision where organization_id = $1 for key share', [log])
 }
 
 // `for key share` is compatible with itself, but not with the locks that lockJournal and a raised revision take.
@@ -13,7 +23,7 @@ const LOCK_PERSON = `
   select 1 from user_account, beside where user_id = $1 for no key update of user_account`
 
 /**
- * The lock for what people change of their own: it waits for writers of the same person, and for a holder of the whole
+ * The lock for what is written about one person: it waits for writers of the same person, and for a holder of the whole
  * directory's lock. Its holder must store entries of `#directory` by appendArrivals: two that raised the revision would deadlock.
  */
 export async function lockPerson(sql: Queries, user: string): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * People of 10,000 organizations who sign out, lose grants and change passwords at once: as entries arrive, beside writers who each
+ * People of 10,000 organizations who sign out, lose grants, change passwords and are written by clients at once: as entries arrive, beside writers who each
  * hold the log's row as they did before, and beside writers who leave no entry, which is all that the rest of their work allows.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { Sql, Transaction } from '../../../pdp/engine/store/directory.ts'
 import { startEmbeddedPostgres } from '../../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
 import { lockJournal } from '../../../pdp/engine/store/journal-lock.ts'
+import { postgresDirectory } from '../../../pdp/engine/store/postgres/directory.ts'
 import { appendJournal } from '../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../pdp/engine/store/postgres/outbox.ts'
 import { openPostgres } from '../../../pdp/engine/store/postgres/postgres.ts'
@@ -106,6 +107,10 @@ const UNITS: { readonly [unit: string]: (sql: Sql) => (n: string) => Promise<unk
       const by = { ts: Date.now() / 1_000 + 60 }
       if (!(await passwords.change(`p${n}`, { formerHash: 'h', passwordHash: 'h', by }))) throw new Error(`p${n}`)
     }
+  },
+  'people written by clients'(sql) {
+    const { putUser } = postgresDirectory(sql)
+    return (n) => putUser({ id: `p${n}`, email: `${n}@x.example`, emailVerified: false, name: n }, CONTEXT)
   },
 }
 

@@ -1,6 +1,6 @@
 /** What the history checker writes and asks at random: everything that answers depend on, with a few hot rows. */
 import type { Change } from '../../../pdp/shared/domain/change.ts'
-import { ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
 import type { JsonObject } from '../../../pdp/shared/domain/json.ts'
 import type { Manifest } from '../../../pdp/shared/domain/manifest.ts'
 import type { RoleGrant } from '../../../pdp/shared/domain/role.ts'
@@ -193,6 +193,8 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
     changes: [{ kind: 'token', by: pick(['jti', 'grant', 'session']), id: `j${tokensCount++}` }],
   })
 
+  const person = (): Write => ({ log: DIRECTORY, changes: [{ kind: 'user', id: pick(USERS), op: 'write' }] })
+
   /** One of the three, or one goes as another comes. */
   const delegated = (): readonly Change[] => {
     const three = [LINK, `thing:0#r@${AGENT}`, 'thing:0#r@user:u0']
@@ -222,7 +224,7 @@ export function createMix(options: { random: () => number; nowMs: () => number; 
       ],
     }),
     memberships: () => ({ ...membership(), log: 'o0' }),
-    revocations: token,
+    revocations: () => (random() < 0.6 ? token() : person()),
     grants: roleGrant,
     delegation: () => (random() < 0.2 ? roleGrant() : { log: 'o0', changes: delegated() }),
     conditions: () => {

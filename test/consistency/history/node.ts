@@ -42,6 +42,7 @@ type Running = {
   readonly pdp: Pdp
   readonly appendJournal: typeof import('../../../pdp/engine/store/postgres/journal.ts').appendJournal
   readonly appendArrivals: typeof import('../../../pdp/engine/store/arrivals.ts').appendArrivals
+  readonly lockPerson: typeof import('../../../pdp/engine/store/journal-lock.ts').lockPerson
   readonly opened: Opened
   close(): Promise<void>
 }
@@ -103,6 +104,8 @@ async function open(from: NodeCase): Promise<Running> {
   )
   const { appendArrivals } =
     await load<typeof import('../../../pdp/engine/store/arrivals.ts')>('engine/store/arrivals.ts')
+  const { lockPerson } =
+    await load<typeof import('../../../pdp/engine/store/journal-lock.ts')>('engine/store/journal-lock.ts')
   const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {
@@ -125,6 +128,7 @@ async function open(from: NodeCase): Promise<Running> {
     pdp,
     appendJournal,
     appendArrivals,
+    lockPerson,
     opened: {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       served: served === null ? null : { http: served.httpUrl, grpc: served.grpcAddress },
@@ -180,7 +184,10 @@ async function answer(path: string, body: unknown): Promise<unknown> {
     }
     // As PDPs of this version write to such a log, and now and then as those before did, beside them.
     if (Math.random() < ARRIVE_SHARE) {
-      await node.sql.transaction((sql) => node.appendArrivals(sql, log, changes, context))
+      await node.sql.transaction(async (sql) => {
+        for (const change of changes) if (change.kind === 'user') await node.lockPerson(sql, change.id)
+        await node.appendArrivals(sql, log, changes, context)
+      })
       return { revision: null, changed: true }
     }
     const revision = await node.sql.transaction((sql) => node.appendJournal(sql, log, changes, context))

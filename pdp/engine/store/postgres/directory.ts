@@ -1,4 +1,7 @@
-/** People and OAuth clients in PostgreSQL. Every write adds an entry to `#directory`, and waits for others by its lock. */
+/**
+ * People and OAuth clients in PostgreSQL. Every write adds an entry to `#directory`. Whoever writes one person waits for writers of
+ * that person only; clients are written, and people deleted, under the lock of the whole directory.
+ */
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { DIRECTORY, TOKENS } from '../../../shared/domain/journal.ts'
@@ -7,8 +10,10 @@ import type { Membership, Tier } from '../../../shared/domain/membership.ts'
 import { EXTERNAL, isId } from '../../../shared/domain/names.ts'
 import type { Organization } from '../../../shared/domain/organization.ts'
 import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
+import { appendArrivals } from '../arrivals.ts'
 import type { Client, Directory, Queries, Sql, StoredClient, Transaction, User } from '../directory.ts'
 import { joinedRead } from '../joined-read.ts'
+import { lockPerson } from '../journal-lock.ts'
 import { queueLogouts } from '../logouts.ts'
 import { endGrantsOf, endTokensOf } from './client-tokens.ts'
 import { clientCredentialEvents, credentialChange, credentialEvent } from './credential-events.ts'
@@ -146,11 +151,12 @@ function clientPart(
 }
 
 async function putUser(
-  tx: Queries,
+  tx: Transaction,
   user: User & { readonly passwordHash?: string | null },
   context: WriteContext,
 ): Promise<readonly OutboxEvent[]> {
-  await appendJournal(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], context)
+  await lockPerson(tx, user.id)
+  await appendArrivals(tx, DIRECTORY, [{ kind: 'user', id: user.id, op: 'write' }], context)
   await claimId(tx, user.id, 'user')
   const others = await tx.query('select 1 from user_account where lower(email) = lower($1) and user_id <> $2', [
     user.email,

@@ -2,15 +2,16 @@
 import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { Store } from '../contract.ts'
 import type { Queries, Sql, Transaction } from '../directory.ts'
+import { type Lock, lockBeside, lockPerson } from '../journal-lock.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { ServerEvent } from './connection/fence.ts'
-import { type JournalTurns, NO_JOURNAL_TURNS } from './connection/journal-turns.ts'
+import { type JournalTurns, NO_JOURNAL_TURNS, type Turn } from './connection/journal-turns.ts'
 import { storeOver } from './store.ts'
 
 /** Reads and writes of one transaction. Each read sees what was committed when it was sent. */
 export type Unit = { readonly sql: Sql; readonly store: Store }
 /** `lengthy`: the transaction reads or deletes whole tables. */
-export type Locks = { readonly logs: readonly JournalId[]; readonly lengthy?: boolean }
+export type Locks = { readonly logs: readonly Lock[]; readonly lengthy?: boolean }
 /**
  * Locks the journals until the transaction ends, and runs `work`. It is rolled back when `work` throws. `work` runs again when
  * PostgreSQL undid it because of a deadlock, so it must do nothing outside the transaction.
@@ -36,30 +37,62 @@ export function atomicallyOver(
   report: (event: ServerEvent) => void,
 ): Atomically {
   return ({ logs, lengthy = false }, work) => {
-    const ordered = inLockOrder(logs)
+    const locks = inOrder(logs)
     const transaction = lengthy ? database.lengthy : database.within
     const transact = async (connection: Connection & Transaction) => {
       const within = databaseWithin(connection)
-      await lockJournals(within, ordered)
+      await lockAll(within, locks)
       return work({ sql: within, store: storeOver(within, NO_JOURNAL_TURNS, { close: async () => undefined, report }) })
     }
-    return turns.take(ordered, (sinceMs) => transaction('begin', transact, sinceMs))
+    return turns.take(turnsOf(locks), (sinceMs) => transaction('begin', transact, sinceMs))
   }
 }
 
 /** Locks these journals, in order. Later reads see what earlier writers wrote, and nobody else writes until the transaction ends. */
 export async function lockJournals(sql: Queries, logs: readonly JournalId[]): Promise<void> {
-  const ordered = inLockOrder(logs)
+  const ordered = wholeInOrder(logs)
   const locked = await sql.query(LOCK, [ordered])
   if (locked.length === ordered.length) return
   const present = await sql.query(PRESENT, [ordered])
   if (present.length > locked.length) await sql.query(APPEARED)
 }
 
-function inLockOrder(logs: readonly JournalId[]): readonly JournalId[] {
+function wholeInOrder(logs: readonly JournalId[]): readonly JournalId[] {
   const named = new Set(logs)
   const organizations = [...named].filter((log) => !FIRST.includes(log)).sort()
   return [...FIRST.filter((log) => named.has(log)), ...organizations]
+}
+
+/** `people` and `beside` are locked before `whole`. */
+type Ordered = {
+  readonly people: readonly string[]
+  readonly beside: ReadonlySet<JournalId>
+  readonly whole: readonly JournalId[]
+}
+
+function inOrder(locks: readonly Lock[]): Ordered {
+  const whole = locks.filter((lock) => typeof lock === 'string')
+  const people = locks.flatMap((lock) => (typeof lock !== 'string' && 'person' in lock ? [lock.person] : []))
+  const beside = locks.flatMap((lock) => (typeof lock !== 'string' && 'beside' in lock ? [lock.beside] : []))
+  // The directory comes first: who holds it alone has nothing to lock before it.
+  if (whole.includes(DIRECTORY)) return { people: [], beside: new Set(), whole: wholeInOrder([...whole, ...beside]) }
+  return {
+    people: [...new Set(people)].sort(),
+    beside: new Set(people.length === 0 ? beside : [DIRECTORY, ...beside]).difference(new Set(whole)),
+    whole: wholeInOrder(whole),
+  }
+}
+
+async function lockAll(sql: Queries, { people, beside, whole }: Ordered): Promise<void> {
+  if (beside.has(DIRECTORY) && people.length === 0) await lockBeside(sql, DIRECTORY)
+  for (const user of people) await lockPerson(sql, user)
+  if (beside.has(ENVIRONMENT)) await lockBeside(sql, ENVIRONMENT)
+  if (whole.length > 0) await lockJournals(sql, whole)
+}
+
+function turnsOf({ people, beside, whole }: Ordered): readonly Turn[] {
+  const besideOf = (log: JournalId): readonly Turn[] => (beside.has(log) ? [{ beside: log }] : [])
+  return [...besideOf(DIRECTORY), ...people.map((user) => `user ${user}`), ...besideOf(ENVIRONMENT), ...whole]
 }
 
 /** A Database over one connection, which runs one statement at a time. A transaction within the transaction is a savepoint. */

@@ -2,6 +2,7 @@
 import type { Comparing } from '../../../engine/decision-point/compare-shapes.ts'
 import type { EntitlementSource, Store } from '../../../engine/store/contract.ts'
 import type { Client, Directory, Moves, Provisioning, Transaction } from '../../../engine/store/directory.ts'
+import type { Lock } from '../../../engine/store/journal-lock.ts'
 import type { TrustedIssuerDocument } from '../../../identity/issuer/tokens/external-issuers.ts'
 import type { BrowserSession } from '../../../identity/issuer/tokens/revocation.ts'
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
@@ -9,7 +10,6 @@ import type { Invitations } from '../../../identity/people/invitations/invitatio
 import type { IdentityProviders } from '../../../identity/people/upstream-providers/providers.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
-import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { StreamState } from '../../../signals/receiver/streams.ts'
 import type { StreamWrites } from '../../../signals/transmitter/stream-writes.ts'
@@ -63,9 +63,9 @@ export type Reach = IdentityControl & {
   /** Writes streams of events that we send to receivers. */
   readonly streams: StreamWrites
 }
-/** Locks the logs, then runs `work` in one transaction, which is rolled back if `work` throws. */
+/** Takes the locks, then runs `work` in one transaction, which is rolled back if `work` throws. */
 export type ReachAtomically = <T>(
-  locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
+  locks: { readonly logs: readonly Lock[]; readonly lengthy?: boolean },
   work: (at: Reach) => Promise<T>,
 ) => Promise<T>
 /** The dependencies of a call inside a transaction: all reads and writes belong to the transaction. */

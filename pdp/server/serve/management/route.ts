@@ -1,10 +1,10 @@
 /** One management call as a value: its scope, its organization scope, its schemas and its handler. */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Lock } from '../../../engine/store/journal-lock.ts'
 import { withModels } from '../../../engine/worker/worker.ts'
 import { readScope } from '../../../identity/oauth/scopes.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
-import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import {
   authenticateManagementClient,
@@ -45,10 +45,7 @@ export type Call<S extends Shape> = {
   /** Throws the RequestProblem of a body that does not match the schema. */
   requireForm(schema: JsonSchema, body: unknown): void
   /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
-  atomically<T>(
-    logs: readonly JournalId[],
-    work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>,
-  ): Promise<T>
+  atomically<T>(logs: readonly Lock[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
 /** `type`: the media type of a stream. `left`: the state that the route's `state` would read now; absent: it is read. */
 export type ManagementResponse = {
@@ -85,9 +82,10 @@ export type ManagementRoute<S extends Shape> = {
   readonly list?: true
   /**
    * Logs that the write changes, and logs whose changes could contradict it. They are locked before the caller is authorized
-   * and before `handle` reads anything, so that every check still holds when the write is committed.
+   * and before `handle` reads anything, so that every check still holds when the write is committed. `#directory`, at least beside
+   * others, keeps the caller's registration as it is.
    */
-  locks?(params: Call<S>['params']): readonly JournalId[]
+  locks?(params: Call<S>['params'], body: S['body']): readonly Lock[]
   /** The call reads or deletes whole tables, so its statements get more time. */
   readonly lengthy?: true
   /** The call waits until something happens, within a bound of its own. */
@@ -200,7 +198,7 @@ async function answer<S extends Shape>(
   // Authorized once more before slow work, so that callers who may not do this cannot cause it.
   const prepared =
     route.prepare === undefined ? undefined : await route.prepare(callAt(deps, await calls.authorize(deps)))
-  const locks = { logs: route.locks(params), lengthy: route.lengthy === true }
+  const locks = { logs: route.locks(params, request.body as S['body']), lengthy: route.lengthy === true }
   // If the transaction needs a model that is not compiled yet, it is rolled back, and starts again with the model.
   return withModels(() =>
     deps.atomically(locks, async (reach) => {

@@ -1,7 +1,7 @@
 /** Ends browser sessions, and every token that depends on them. */
 import type { FastifyInstance } from 'fastify'
 import type { User } from '../../../engine/store/directory.ts'
-import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../shared/domain/journal.ts'
+import { DIRECTORY, ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { ID, object } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'
@@ -33,7 +33,7 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'revokeSession',
     summary: 'Ends a browser session, and the tokens that depend on it.',
     answer: null,
-    locks: () => [TOKENS],
+    locks: () => [{ beside: DIRECTORY }],
     async handle({ at, params, context }) {
       if (!(await at.sessions.revokeSession(params.session, context))) {
         throw new RequestProblem('not_found', 'there is no such session')
@@ -67,7 +67,7 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'revokeUserSessions',
     summary: 'Ends all sessions and all tokens of a user, including offline tokens.',
     answer: object({ sessions: { type: 'array', items: ID } }, ['sessions']),
-    locks: () => [DIRECTORY, TOKENS],
+    locks: ({ user }) => [{ person: user }],
     async handle({ at, params, context }) {
       if ((await at.directory.user(params.user)) === null) {
         throw new RequestProblem('not_found', `there is no user ${params.user}`)
@@ -90,7 +90,7 @@ function addMemberSessions(app: FastifyInstance, deps: ManagementDeps): void {
       'Ends what a member opened by signing in: all sessions and tokens of a person who has nothing outside the organization and those below it. Of others, who may be signed in for another organization, the tokens for this one; `everywhere` is then false.',
     answer: object({ everywhere: { type: 'boolean' } }, ['everywhere']),
     creates: false,
-    locks: ({ org }) => [DIRECTORY, ENVIRONMENT, TOKENS, org],
+    locks: ({ org, user }) => [{ person: user }, { beside: ENVIRONMENT }, org],
     async handle({ at, params: { org, user }, context }) {
       const memberships = await at.directory.memberships(user)
       if (!memberships.some(({ organization }) => organization === org))
@@ -114,7 +114,7 @@ function addBlocks(app: FastifyInstance, deps: ManagementDeps): void {
     method: 'POST',
     answer: object({ id: ID, blocked: { type: 'boolean' } }, ['id', 'blocked']),
     creates: false,
-    locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
+    locks: ({ user }: { readonly user: string }) => [{ person: user }, { beside: ENVIRONMENT }] as const,
   } as const
   addManagementRoute<{ params: 'user' }>(app, deps, {
     ...common,

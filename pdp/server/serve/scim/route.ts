@@ -1,5 +1,6 @@
 /** Runs one SCIM call: authorizes the caller, finds the organization, and answers in SCIM's media type. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Lock } from '../../../engine/store/journal-lock.ts'
 import { withModels } from '../../../engine/worker/worker.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import { DIRECTORY, TOKENS } from '../../../shared/domain/journal.ts'
@@ -37,6 +38,8 @@ type Route = {
   readonly path: string
   /** True for a call that only reads; default: for GET. */
   readonly reads?: boolean
+  /** True for a call that may delete an account, which ends memberships in other organizations too. */
+  readonly deletes?: true
   /** Shuts out the person if the request says so, even if the rest of it is refused. */
   deactivate?(call: ScimCall): Promise<void>
   handle(call: ScimCall): Promise<ScimOutcome>
@@ -84,9 +87,13 @@ async function answer(
     context: { actor: name, requestId: request.id },
   })
   if (route.reads ?? route.method === 'GET') return route.handle(call(deps))
+  const { id } = request.params
+  const directory: readonly Lock[] = route.deletes
+    ? [DIRECTORY, TOKENS]
+    : [id === undefined ? { beside: DIRECTORY } : { person: id }]
   const write = <T>(handle: (call: ScimCall) => Promise<T>): Promise<T> =>
     withModels(() =>
-      deps.atomically({ logs: [DIRECTORY, TOKENS, organization] }, async (reach) => {
+      deps.atomically({ logs: [...directory, organization] }, async (reach) => {
         const at = within(deps, reach)
         const again = await authorize(deps, at, request, true)
         if (again.organization !== organization)

@@ -39,7 +39,7 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
     addScimRoute(app, deps, { method: 'GET', path: `${path}/:id`, handle: (call) => show(call, listed) })
     addScimRoute(app, deps, { method: 'PUT', path: `${path}/:id`, handle: replace, ...first })
     addScimRoute(app, deps, { method: 'PATCH', path: `${path}/:id`, handle: patch, ...first })
-    addScimRoute(app, deps, { method: 'DELETE', path: `${path}/:id`, handle: remove })
+    addScimRoute(app, deps, { method: 'DELETE', path: `${path}/:id`, deletes: true, handle: remove })
   }
 }
 

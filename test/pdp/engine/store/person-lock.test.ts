@@ -1,26 +1,29 @@
-/** What people change of their own: beside each other, in turn for one person, and never beside who holds the whole directory. */
+/** Writes about people: beside each other, in turn for one person, and never beside who holds the whole directory. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { appendArrivals } from '../../../../pdp/engine/store/arrivals.ts'
 import type { Transaction } from '../../../../pdp/engine/store/directory.ts'
-import { lockJournal, lockPerson } from '../../../../pdp/engine/store/journal-lock.ts'
+import { type Lock, lockJournal, lockPerson } from '../../../../pdp/engine/store/journal-lock.ts'
 import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
-import { DIRECTORY, type JournalId } from '../../../../pdp/shared/domain/journal.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
 import { context } from '../../../support/tuples.ts'
 
 let database: TestDatabase
 let node: Awaited<ReturnType<typeof openPostgres>>
+/** Another process. */
+let beside: typeof node
 const PEOPLE = ['ann', 'bob', 'cleo']
 
 beforeEach(async () => {
   database = await openTestDatabase()
   node = await openPostgres({ connectionString: database.connectionString })
+  beside = await openPostgres({ connectionString: database.connectionString })
   const directory = postgresDirectory(node.sql)
   for (const id of PEOPLE) await directory.putUser({ id, email: null, emailVerified: false, name: id }, context)
 })
 afterEach(async () => {
-  await node.close()
+  await Promise.all([node.close(), beside.close()])
   await database.drop()
 })
 
@@ -34,17 +37,25 @@ const change = (id: string): Promise<void> =>
 const waiting = () =>
   node.sql.query("select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
 /** The other one begins while the first is under way, and waits for it. */
-async function inTurn(first: (tx: Transaction) => Promise<void>, second: () => Promise<unknown>): Promise<void> {
+async function inTurn(
+  first: readonly Lock[] | ((tx: Transaction) => Promise<void>),
+  second: () => Promise<unknown>,
+): Promise<void> {
   let secondEnds: Promise<unknown> = Promise.resolve()
   let isDone = false
-  await node.sql.transaction(async (tx) => {
-    await first(tx)
+  const begin = async (): Promise<void> => {
     secondEnds = second().then(() => {
       isDone = true
     })
     await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
     expect(isDone).toBe(false)
-  })
+  }
+  if (typeof first !== 'function') await node.atomically({ logs: first }, begin)
+  else
+    await node.sql.transaction(async (tx) => {
+      await first(tx)
+      await begin()
+    })
   await secondEnds
 }
 const noted = async (log: JournalId = DIRECTORY) =>
@@ -64,6 +75,71 @@ test('nobody waits for what another person changes', async () => {
   expect((await noted()).map(({ id }) => id)).toEqual(['bob', 'ann'])
 })
 
+const put = (id: string, email: string | null = null) =>
+  postgresDirectory(node.sql).putUser({ id, email, emailVerified: false, name: id }, context)
+
+test('a client writes other people meanwhile', async () => {
+  await node.sql.transaction(async (tx) => {
+    await lockPerson(tx, 'ann')
+    await put('bob')
+    await put('dora')
+  })
+})
+
+test.each<[string, Lock, Lock]>([
+  ['different people', { person: 'ann' }, { person: 'bob' }],
+  ['a person and the directory beside', { person: 'ann' }, { beside: DIRECTORY }],
+  ['a person and one who is not there yet', { person: 'ann' }, { person: 'nobody' }],
+  ['the environment beside, twice', { beside: ENVIRONMENT }, { beside: ENVIRONMENT }],
+])('units of work go on together with the locks of %s', async (_, one, other) => {
+  await node.atomically({ logs: [one] }, async () => {
+    await beside.atomically({ logs: [other] }, async () => undefined)
+    await node.atomically({ logs: [other] }, async () => undefined)
+  })
+})
+
+test.each<[string, readonly Lock[], readonly Lock[]]>([
+  ['one person', [{ person: 'ann' }], [{ person: 'bob' }, { person: 'ann' }]],
+  ['the directory beside, then whole', [{ beside: DIRECTORY }], [DIRECTORY]],
+  ['the directory whole, then beside', [DIRECTORY], [{ beside: DIRECTORY }]],
+  ['a person, then the directory whole with the person', [{ person: 'ann' }], [{ person: 'ann' }, DIRECTORY]],
+  ['the environment beside, then whole', [{ beside: ENVIRONMENT }], [{ beside: ENVIRONMENT }, ENVIRONMENT]],
+  ['the environment whole, then beside', [ENVIRONMENT], [{ person: 'bob' }, { beside: ENVIRONMENT }]],
+])('units of work of two processes wait for each other with the locks of %s', (_, one, other) =>
+  inTurn(one, () => beside.atomically({ logs: other }, async () => undefined)),
+)
+
+test('of two who take one address at once, one gets it, and the other is told', async () => {
+  const outcomes = await Promise.allSettled(
+    ['d1', 'd2', 'd3', 'd4'].map((id, n) => {
+      const directory = postgresDirectory((n % 2 === 0 ? node : beside).sql)
+      return directory.putUser(
+        { id, email: `${n > 1 ? 'Same' : 'same'}@x.example`, emailVerified: false, name: id },
+        context,
+      )
+    }),
+  )
+  expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected'])
+  for (const outcome of outcomes)
+    if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'conflict' })
+})
+
+test('of two who create one person at once, the second finds the first', async () => {
+  let found: unknown
+  let second: Promise<unknown> = Promise.resolve()
+  await node.atomically({ logs: [{ person: 'eve' }] }, async ({ sql }) => {
+    await postgresDirectory(sql).putUser({ id: 'eve', email: null, emailVerified: false, name: 'first' }, context)
+    second = beside.atomically({ logs: [{ person: 'eve' }] }, async (unit) => {
+      const directory = postgresDirectory(unit.sql)
+      found = await directory.user('eve')
+      await directory.putUser({ id: 'eve', email: null, emailVerified: false, name: 'second' }, context)
+    })
+    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
+  })
+  await second
+  expect(found).toMatchObject({ name: 'first' })
+})
+
 test('two changes of one person come one after the other', () =>
   inTurn(
     (tx) => lockPerson(tx, 'ann'),
@@ -79,9 +155,10 @@ test('a change waits for who holds the whole directory, as a version before does
 test.each<[string, () => Promise<unknown>]>([
   ['the lock of the whole directory', () => node.sql.transaction((tx) => lockJournal(tx, DIRECTORY))],
   ['a unit of work', () => node.atomically({ logs: [DIRECTORY] }, async () => undefined)],
+  ['a write about the person by a client', () => put('ann')],
   [
-    'a write about another person by a client',
-    () => postgresDirectory(node.sql).putUser({ id: 'bob', email: null, emailVerified: false, name: 'B' }, context),
+    'a write about a client',
+    () => postgresDirectory(node.sql).putClient({ id: 'web', app: null, organization: null, metadata: {} }, context),
   ],
   ['the deletion of the person', () => postgresDirectory(node.sql).deleteUser('ann', context)],
 ])('%s waits for a change of a person', (_, second) => inTurn((tx) => lockPerson(tx, 'ann'), second))

@@ -15,8 +15,15 @@ export const isLost = (error: unknown): boolean =>
  */
 export const isWorthless = (error: unknown): boolean => isLost(error) || /^(25006|26000|42P05)$/.test(codeOf(error))
 
-/** Whether PostgreSQL undid the transaction because of a serialization failure or a deadlock, so that it may succeed if repeated. */
-export const isUndone = (error: unknown): boolean => /^40(001|P01)$/.test(codeOf(error))
+/**
+ * Whether PostgreSQL undid the transaction because of a serialization failure or a deadlock, or because another one took an id or an
+ * address after this one had looked: if repeated, it may succeed, or finds what is taken.
+ */
+export const isUndone = (error: unknown): boolean =>
+  /^40(001|P01)$/.test(codeOf(error)) || (isDatabaseError(error) && error.code === '23505' && isClaim(error))
+
+const isClaim = (error: Error): boolean =>
+  'constraint' in error && /^(principal_pkey|user_account_email)$/.test(String(error.constraint))
 
 const codeOf = (error: unknown): string =>
   error instanceof PdpError && isDatabaseError(error.cause) ? error.cause.code : ''

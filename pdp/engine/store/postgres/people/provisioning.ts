@@ -3,9 +3,9 @@
 import { PdpError } from '../../../../shared/domain/errors.ts'
 import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../../shared/domain/json.ts'
-import type { Holdings, Provisioned, Provisioning, Queries } from '../../directory.ts'
+import { appendArrivals } from '../../arrivals.ts'
+import type { Holdings, Provisioned, Provisioning, Queries, Sql } from '../../directory.ts'
 import { credentialEvent } from '../credential-events.ts'
-import { appendJournal } from '../journal.ts'
 import { appendEvents } from '../outbox.ts'
 
 type Row = {
@@ -62,7 +62,7 @@ const DROP_PROOFS = `
   ${PROOFS.map(([kind]) => `select kind, credential from ${kind}_gone`).join(' union all ')}`
 
 /** Throws the errors that Provisioning names. */
-export function postgresProvisioning(sql: Queries): Provisioning {
+export function postgresProvisioning(sql: Sql): Provisioning {
   return { ...documents(sql), ...people(sql) }
 }
 
@@ -128,7 +128,7 @@ function documents(sql: Queries): Pick<Provisioning, 'count' | 'find' | 'page' |
 }
 
 /** Reads what users have in other organizations, and blocks users. */
-function people(sql: Queries): Omit<Provisioning, keyof ReturnType<typeof documents>> {
+function people(sql: Sql): Omit<Provisioning, keyof ReturnType<typeof documents>> {
   return {
     async holdings(user, organizations) {
       const [found] = await sql.query<Holdings>(HOLDINGS, [user, organizations, 'portcullis'])
@@ -154,19 +154,20 @@ function people(sql: Queries): Omit<Provisioning, keyof ReturnType<typeof docume
         [user, blocked],
       )
     },
-    async dropProofs(user, context) {
-      await sql.query('delete from mailed_token where user_id = $1', [user])
-      const gone = await sql.query<Proof>(DROP_PROOFS, [user])
-      const kinds = new Set(gone.map(({ kind }) => kind))
-      if (kinds.size === 0) return
-      const changes = [...kinds].map((kind) => ({ kind, id: user, op: 'delete' }) as const)
-      await appendJournal(sql, DIRECTORY, changes, context)
-      const credentials = gone.flatMap(({ credential }) => (credential === null ? [] : [credential]))
-      await appendEvents(
-        sql,
-        credentials.map((credential) => credentialEvent({ user, credential, changed: 'delete', context })),
-      )
-    },
+    dropProofs: (user, context) =>
+      sql.transaction(async (tx) => {
+        await tx.query('delete from mailed_token where user_id = $1', [user])
+        const gone = await tx.query<Proof>(DROP_PROOFS, [user])
+        const kinds = new Set(gone.map(({ kind }) => kind))
+        if (kinds.size === 0) return
+        const changes = [...kinds].map((kind) => ({ kind, id: user, op: 'delete' }) as const)
+        await appendArrivals(tx, DIRECTORY, changes, context)
+        const credentials = gone.flatMap(({ credential }) => (credential === null ? [] : [credential]))
+        await appendEvents(
+          tx,
+          credentials.map((credential) => credentialEvent({ user, credential, changed: 'delete', context })),
+        )
+      }),
   }
 }
 

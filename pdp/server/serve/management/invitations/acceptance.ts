@@ -1,6 +1,7 @@
 /** Accepts an invitation: grants all that it gives, or nothing, after checks against the current state. */
 
 import type { User } from '../../../../engine/store/directory.ts'
+import type { Lock } from '../../../../engine/store/journal-lock.ts'
 import { withModels } from '../../../../engine/worker/worker.ts'
 import { membershipOf } from '../../../../engine/writes/memberships.ts'
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
@@ -8,7 +9,7 @@ import { grantOf, requireFitting } from '../../../../engine/writes/role-grants.t
 import type { AcceptInvitation, NewPerson, NotJoined } from '../../../../identity/people/invitations/invitation-link.ts'
 import type { Invitation } from '../../../../identity/people/invitations/invitations.ts'
 import { PdpError } from '../../../../shared/domain/errors.ts'
-import { DIRECTORY, ENVIRONMENT } from '../../../../shared/domain/journal.ts'
+import { ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import type { MembershipStatus } from '../../../../shared/domain/membership.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { Reach, ReachAtomically } from '../deps.ts'
@@ -33,8 +34,8 @@ export function createAcceptance(deps: {
   return async (token, { user, person }) => {
     const organization = (await deps.find(token))?.organization
     if (organization === undefined) return 'gone'
-    // Locks, so that nobody changes roles, members or people meanwhile.
-    const logs = [DIRECTORY, ENVIRONMENT, organization]
+    // Locks, so that nobody changes roles, members or the person meanwhile.
+    const logs: readonly Lock[] = [{ person: user }, { beside: ENVIRONMENT }, organization]
     try {
       await withModels(() =>
         deps.atomically({ logs }, async (at) => {

@@ -70,7 +70,7 @@ export function addInvitations(app: FastifyInstance, deps: ManagementDeps): void
       const { email, role, language = 'en' } = body
       requireAddress(email)
       const roles = (body.roles ?? []).map((one) => ({ app: one.app ?? null, role: one.role }))
-      const invited = await atomically([DIRECTORY, ENVIRONMENT, org], async (at, caller) => {
+      const invited = await atomically([{ beside: DIRECTORY }, { beside: ENVIRONMENT }, org], async (at, caller) => {
         await requireGivable(at, caller, { organization: org, roles })
         const organizationName = await nameOf(at, org)
         return at.invitations.invite({ organization: org, organizationName, email, role, roles, language }, context)

@@ -1,7 +1,6 @@
 /** Members of an organization, with their tier and status. */
 import type { FastifyInstance } from 'fastify'
 import { membershipOf } from '../../../../engine/writes/memberships.ts'
-import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import {
   MEMBERSHIP_STATUSES,
   type Membership,
@@ -42,7 +41,7 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
     body: object(MEMBERSHIP, ['role', 'status']),
     answer: MEMBER,
     // Locked so that the user cannot be deleted meanwhile.
-    locks: ({ org }) => [DIRECTORY, org],
+    locks: ({ org, user }) => [{ person: user }, org],
     state: ({ at, params }) => membershipOf(at.store, params.org, params.user),
     async handle({ at, caller, params, body, patch, context, stored: before }) {
       const { user, org } = params

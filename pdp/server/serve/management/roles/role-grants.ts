@@ -1,5 +1,6 @@
 /** Grants of a role (an app's or organization-wide) to a user, service or group, in one organization or in all. */
 import type { FastifyInstance } from 'fastify'
+import type { Lock } from '../../../../engine/store/journal-lock.ts'
 import { definitionsOf, readDeclared } from '../../../../engine/writes/role-definitions.ts'
 import { grantOf, requireFitting, requireRole, requireSubjectForm } from '../../../../engine/writes/role-grants.ts'
 import type { WriteContext } from '../../../../shared/domain/change.ts'
@@ -72,7 +73,7 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: GrantRou
     body: BODY,
     answer: GRANT,
     // Locked so that the role cannot change and its holder cannot be deleted meanwhile.
-    locks: (params) => [DIRECTORY, ENVIRONMENT, journalOf(params)],
+    locks: (params, { subject }) => [holderOf(subject), { beside: ENVIRONMENT }, journalOf(params)],
     handle: ({ at, caller, params, body, context }) =>
       writeGrant(at, { caller, log: journalOf(params), body, context }),
   })
@@ -123,6 +124,10 @@ function present({ id, app, role, subject }: RoleGrant): RoleGrant {
   return { id, app, role, subject }
 }
 
+const holderOf = (subject: string): Lock =>
+  typeOf(subject) === 'user' ? { person: idOf(subject) } : { beside: DIRECTORY }
+const idOf = (subject: string): string => subject.slice(subject.indexOf(':') + 1)
+
 type Wanted = { caller: ManagementClient; log: JournalId; body: GrantBody; context: WriteContext }
 
 async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<ManagementResponse> {
@@ -143,7 +148,7 @@ async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: 
 
 /** Throws RequestProblem for a subject that does not exist. A group always exists. */
 async function requireSubject(deps: ManagementDeps, subject: string): Promise<void> {
-  const [type, id] = [typeOf(subject), subject.slice(subject.indexOf(':') + 1)]
+  const [type, id] = [typeOf(subject), idOf(subject)]
   if (type === 'group') return
   const found = type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id)
   if (found === null) throw new RequestProblem('not_found', `there is no ${subject}`)

@@ -73,7 +73,7 @@ export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
       'Creates or replaces a user. A caller that changes the address or the password of a person who manages Portcullis must hold the same management scopes. The id of a deleted user cannot be used again.',
     body: BODY,
     answer: USER,
-    locks: () => [DIRECTORY, TOKENS],
+    locks: ({ user }) => [{ person: user }],
     async prepare({ at, caller, params, body }) {
       if (body.email !== undefined) requireAddress(body.email)
       if (body.email_verified === true && body.email === undefined) {
@@ -185,7 +185,7 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
       },
       ['secret', 'otpauth_uri'],
     ),
-    locks: () => [DIRECTORY],
+    locks: ({ user }) => [{ person: user }],
     async handle({ at, caller, params, context }) {
       await requireAuthorityOverUser(at, caller, params.user)
       const { secret, uri } = await at.secondFactor.enroll(params.user, context)
@@ -199,7 +199,7 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'deleteAuthenticator',
     summary: 'Removes the authenticator app, and ends all sessions of the user.',
     answer: null,
-    locks: () => [DIRECTORY, TOKENS],
+    locks: ({ user }) => [{ person: user }],
     async handle({ at, caller, params, context }) {
       await requireAuthorityOverUser(at, caller, params.user)
       if (await at.secondFactor.remove(params.user, null, context)) return EMPTY
@@ -213,7 +213,7 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'deletePasskeys',
     summary: 'Removes all passkeys of a user who has lost them, and ends all sessions of the user.',
     answer: null,
-    locks: () => [DIRECTORY, TOKENS],
+    locks: ({ user }) => [{ person: user }],
     async handle({ at, caller, params, context }) {
       await requireAuthorityOverUser(at, caller, params.user)
       if (await at.secondFactor.removePasskeys(params.user, context)) return EMPTY

@@ -1,15 +1,15 @@
 /** Who waits for whom before a connection is taken. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createJournalTurns } from '../../../../../pdp/engine/store/postgres/connection/journal-turns.ts'
+import { createJournalTurns, type Turn } from '../../../../../pdp/engine/store/postgres/connection/journal-turns.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
 const OVERLOADED = { code: 'overloaded' }
 const open = () => {
-  const turns = createJournalTurns({ waitMsMax: 4_000, waitingMax: 2 })
+  const turns = createJournalTurns({ waitMsMax: 4_000, waitingMax: 3 })
   const held: (() => void)[] = []
-  const hold = (...names: string[]) => turns.take(names, () => new Promise<void>((resolve) => held.push(resolve)))
+  const hold = (...names: Turn[]) => turns.take(names, () => new Promise<void>((resolve) => held.push(resolve)))
   return { turns, hold, held }
 }
 
@@ -58,8 +58,39 @@ test('no more wait than may, and one who fails leaves its place', async () => {
   const holding = hold('a')
   const failing = turns.take(['a'], () => Promise.reject(new Error('no'))).catch((err: Error) => err.message)
   const last = turns.take(['a'], async () => 'last')
+  const beside = turns.take([{ beside: 'a' }], async () => 'beside')
   await expect(turns.take(['a'], async () => 'never')).rejects.toMatchObject(OVERLOADED)
   held[0]?.()
   await holding
-  expect([await failing, await last]).toEqual(['no', 'last'])
+  expect([await failing, await last, await beside]).toEqual(['no', 'last', 'beside'])
+})
+
+test('those who run beside each other all do, and one who must be alone waits for them and is not overtaken', async () => {
+  const { turns, hold, held } = open()
+  const done: string[] = []
+  const running = [hold({ beside: 'a' }), hold({ beside: 'a' })]
+  const alone = turns.take(['a'], async () => void done.push('alone'))
+  const late = [1, 2].map((n) => turns.take([{ beside: 'a' }], async () => void done.push(`late ${n}`)))
+  await vi.advanceTimersByTimeAsync(10)
+  expect(held).toHaveLength(2)
+  held[0]?.()
+  await vi.advanceTimersByTimeAsync(10)
+  expect(done).toEqual([])
+  held[1]?.()
+  await Promise.all([...running, alone, ...late])
+  expect(done).toEqual(['alone', 'late 1', 'late 2'])
+})
+
+test('when one who must be alone gives up, those behind go on beside those who run', async () => {
+  const { turns, hold, held } = open()
+  const running = hold({ beside: 'a' })
+  const alone = turns.take(['a'], async () => 'alone').catch((err: unknown) => err)
+  await vi.advanceTimersByTimeAsync(1_000)
+  const late = turns.take([{ beside: 'a' }], async () => 'late')
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(await alone).toMatchObject(OVERLOADED)
+  expect(await late).toBe('late')
+  held[0]?.()
+  await running
+  expect(await turns.take(['a'], async () => 'next')).toBe('next')
 })
