@@ -38,7 +38,7 @@ function pageFor(
 }
 
 /** The problem document, or the gRPC status if the call came to the data port. Gateways turn a document into a gRPC status themselves. */
-export function problemFor(
+function problemFor(
   { code, members, route }: Pick<Denial, 'code' | 'members' | 'route'>,
   { client, requestId, browser, rules, isHeld }: Decided<ExchangeRules>,
 ): DenialAnswer {

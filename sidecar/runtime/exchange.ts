@@ -9,7 +9,7 @@ import {
 } from '../enforce/decide-exchange.ts'
 import { type DenialAnswer, denialStatus, rpcDenial, sendDenial } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
-import { answerAlone, nextNonce, problemFor, sharedFields } from '../enforce/own-answer.ts'
+import { answerAlone, nextNonce, sharedFields } from '../enforce/own-answer.ts'
 import type { PermissionWatch, Reevaluation } from '../enforce/permission-watch.ts'
 import type { ClientAnswer, ClientRequest, Upgrade } from '../http/client-request.ts'
 import { originOf } from '../request/origin.ts'
@@ -134,11 +134,10 @@ async function pass(permit: Permit, serving: Serving, decided: DecidedHere): Pro
   const reason = result.cause.message
   if (forwarding.cancellation.code === null)
     deps.log.warn({ event: 'upstream_failed', request_id: requestId, route: permit.route.id, reason })
-  send(
-    serving,
-    problemFor({ code: result.code, members: rpc === undefined ? {} : { rpc }, route: permit.route }, decided),
-    decided,
-  )
+  const members = rpc === undefined ? {} : { rpc }
+  const about = { route: permit.route, subject: permit.identity?.subject ?? null, asked: null }
+  const answer = await answerAlone({ kind: 'denial', code: result.code, members, reason, ...about }, decided, null)
+  if (!client.gone()) send(serving, answer, decided)
 }
 
 const NO_FIELDS: readonly string[] = []

@@ -5,8 +5,8 @@ import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { fill } from '../../pdp/shared/pages/words.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
-import { ownUrl, PATHS, type SignInContext } from './context.ts'
-import { chooserPage, type Frame, pageAnswer, redirect, shownStrong } from './pages.ts'
+import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
+import { type Act, askLine, chooserPage, type Frame, pageAnswer, redirect, shownStrong } from './pages.ts'
 import { begin, type Start, shortened } from './pending-sign-in.ts'
 import type { Provider } from './provider.ts'
 import { parseJson } from './session.ts'
@@ -59,6 +59,37 @@ export function choose(goal: Goal, frame: Frame, context: SignInContext): Denial
   return chooserPage(frame, choices)
 }
 
+/** Ways on from a sign-in that did not work: the same again, another account, and the start page. */
+export function waysOn(goal: Goal, { words: { acts: labels } }: Frame, context: SignInContext): readonly Act[] {
+  const again = { label: labels.again, href: signInUrl(context, goal) }
+  const others = goal.asksWho === true ? [] : [otherAccount(goal, labels, context)]
+  return [again, ...others, ...homeFrom(goal.back, labels, context)]
+}
+
+/** Makes the issuer ask for the account, even if it knows one. */
+export const otherAccount = (goal: Goal, labels: Frame['words']['acts'], context: SignInContext): Act => ({
+  label: labels.otherAccount,
+  href: signInUrl(context, { ...goal, asksWho: true }),
+  plain: true,
+})
+
+/** The start page, for a person who comes from another one. */
+export const homeFrom = (back: string, labels: Frame['words']['acts'], { site }: SignInContext): readonly Act[] =>
+  back === '/' ? [] : [{ label: labels.home, href: urlAt(site, '/'), plain: true }]
+
+/** The page while the issuer does not answer. */
+export const awayPage = (frame: Frame, { entry }: Provider, acts: readonly Act[]): DenialAnswer =>
+  pageAnswer(
+    frame,
+    NOT_ANSWERING,
+    {
+      title: frame.words.away.title,
+      paragraphs: [fill(frame.words.away.text, { issuer: shownStrong(entry.label) }), ...askLine(frame)],
+      acts,
+    },
+    ['retry-after', '1'],
+  )
+
 export async function sendTo(
   provider: Provider,
   goal: Goal,
@@ -66,11 +97,12 @@ export async function sendTo(
   context: SignInContext,
 ): Promise<DenialAnswer> {
   const { entry } = provider
-  const { acts: labels, away, denials, tooMany } = frame.words
-  const again = [{ label: labels.again, href: signInUrl(context, goal, entry.name) }]
+  const { acts: labels, denials, tooMany } = frame.words
+  const again = { label: labels.again, href: signInUrl(context, goal, entry.name) }
+  const acts = [again, ...homeFrom(goal.back, labels, context)]
   if (!context.starts.take(clientOf(address))) {
     context.count({ issuer: entry.issuer, step: 'sent', outcome: 'too_many' })
-    const text = { title: denials.busy.title, paragraphs: [tooMany.text], acts: again }
+    const text = { title: denials.busy.title, paragraphs: [tooMany.text], acts }
     return pageAnswer(frame, TOO_MANY, text, ['retry-after', '60'])
   }
   const begun = begin({ provider: entry.name, ...goal }, own, context)
@@ -89,10 +121,6 @@ export async function sendTo(
     const reason = messageOf(err)
     context.log.warn({ event: 'sign_in_failed', issuer: entry.issuer, reason })
     context.count({ issuer: entry.issuer, step: 'sent', outcome: 'issuer_unavailable' })
-    return pageAnswer(frame, NOT_ANSWERING, {
-      title: away.title,
-      paragraphs: [fill(away.text, { issuer: shownStrong(entry.label) })],
-      acts: again,
-    })
+    return awayPage(frame, provider, acts)
   }
 }

@@ -9,7 +9,7 @@ import { removals, separateCookies } from '../http/cookies.ts'
 import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { readWhole } from '../routes/json-body.ts'
-import { type Goal, isLoop, lead, sendTo, signInUrl } from './begin-sign-in.ts'
+import { type Goal, homeFrom, isLoop, lead, otherAccount, sendTo, signInUrl } from './begin-sign-in.ts'
 import { OWN_PATHS, ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
 import { denialPage, isRefusal } from './denial-pages.ts'
 import { frameFor, type Reader, readerOf, requireOwnPage } from './navigation.ts'
@@ -117,7 +117,13 @@ async function answerBySignIn(
     // The cookie of the ended session is not removed: in another tab the browser may already have a new one of this name.
     return provider === undefined ? lead(goal, asker, context) : sendTo(provider, goal, asker, context)
   }
-  const acts: Act[] = [{ label: frame.words.acts.signIn, href: signInUrl(context, goal) }]
+  const { acts: labels } = frame.words
+  const acts: readonly Act[] = [
+    { label: labels.signIn, href: signInUrl(context, goal) },
+    // Somebody whose session does not do here may have another account.
+    ...(session === null ? [] : [otherAccount(goal, labels, context)]),
+    ...homeFrom(seen.target.path, labels, context),
+  ]
   return denialPage(frame, denial, { requestId, path: seen.target.path, acts })
 }
 

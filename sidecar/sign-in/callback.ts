@@ -4,7 +4,7 @@ import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import { RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
-import { type Goal, HOME, landedCookie, signInUrl } from './begin-sign-in.ts'
+import { awayPage, type Goal, HOME, homeFrom, landedCookie, signInUrl, waysOn } from './begin-sign-in.ts'
 import { ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
 import { askLine, type Frame, pageAnswer, redirect } from './pages.ts'
 import { finish, hasStarts, type Returned } from './pending-sign-in.ts'
@@ -39,11 +39,11 @@ export async function returned(
   if (provider === undefined || start.provider !== name)
     return unfinished({ kind: 'foreign', start: null }, { own, frame, context })
   const { issuer } = provider.entry
-  const { acts: labels, returned: texts } = frame.words
+  const { returned: texts } = frame.words
   const failed = (outcome: keyof typeof STATUSES, why: Texts, reason: string, code?: string): DenialAnswer => {
     context.log.warn({ event: 'sign_in_failed', issuer, reason })
     context.count({ issuer, step: 'returned', outcome })
-    const acts = [{ label: labels.again, href: signInUrl(context, start) }]
+    const acts = waysOn(start, frame, context)
     const about = code === undefined ? [] : [[frame.words.about.reason, code] as const]
     const text = { title: why.title, paragraphs: [why.text, ...askLine(frame)], acts, about }
     return pageAnswer(frame, STATUSES[outcome], text, ['set-cookie', removal(cookie)])
@@ -59,8 +59,10 @@ export async function returned(
     return await land(session, { goal: start, cookie, own, frame, context })
   } catch (err) {
     if (!(err instanceof SignInRefused)) {
-      if (!(err instanceof RequestError)) context.count({ issuer, step: 'returned', outcome: 'issuer_unavailable' })
-      throw err
+      if (err instanceof RequestError) throw err
+      context.log.warn({ event: 'sign_in_failed', issuer, reason: messageOf(err) })
+      context.count({ issuer, step: 'returned', outcome: 'issuer_unavailable' })
+      return awayPage(frame, provider, waysOn(start, frame, context))
     }
     const reason = `${err.code}: ${err.message}`
     if (err.code === 'access_denied') return failed('cancelled', texts.cancelled, reason)
@@ -86,7 +88,8 @@ async function unfinished(
   const { returned: texts } = frame.words
   // A browser with many tabs keeps only the latest starts, so this tab waits until another one has signed the person in.
   const retry = kind === 'stranger' && hasStarts(own) ? ['refresh', RETRY_SECONDS] : []
-  const acts = [{ label: frame.words.acts.signIn, href: signInUrl(context, goal) }]
+  const labels = frame.words.acts
+  const acts = [{ label: labels.signIn, href: signInUrl(context, goal) }, ...homeFrom(goal.back, labels, context)]
   const text = { title: texts.unfinished, paragraphs: [texts[kind], texts.nobody], acts }
   return pageAnswer(frame, REFUSED, text, retry)
 }
@@ -143,7 +146,11 @@ async function land(
     context.log.warn({ event: 'session_too_large', issuer: session.issuer })
     context.count({ issuer: session.issuer, step: 'returned', outcome: 'too_large' })
     const { title, text } = frame.words.returned.tooLarge
-    return pageAnswer(frame, FAILED, { title, paragraphs: [text, ...askLine(frame)] })
+    return pageAnswer(frame, FAILED, {
+      title,
+      paragraphs: [text, ...askLine(frame)],
+      acts: waysOn(goal, frame, context),
+    })
   }
   context.log.info({ event: 'signed_in', issuer: session.issuer })
   context.count({ issuer: session.issuer, step: 'returned', outcome: 'done' })

@@ -22,6 +22,8 @@ const HEADS: { readonly [code in ProblemCode]?: Head } = {
   origin_refused: 'origin_refused',
   busy: 'busy',
   overloaded: 'busy',
+  upstream_unavailable: 'upstream_unavailable',
+  upstream_timeout: 'upstream_unavailable',
 }
 /** Denials that would not happen to another person, or after a change of rights. */
 const REFUSALS: ReadonlySet<ProblemCode> = new Set(['permission_denied', 'entitlement_required', 'scope_insufficient'])

@@ -13,7 +13,7 @@ import { codeOf } from '../support/authenticator.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { clientToken } from '../support/sign-in.ts'
 import { launchChromium } from './chromium.ts'
-import { lookAt } from './look.ts'
+import { BRANDING, LOCALE, lookAt, say } from './look.ts'
 
 const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
@@ -36,7 +36,7 @@ beforeAll(async () => {
   // Passkeys are for a name.
   issuer = `http://localhost:${ports.http}`
   const at = { issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl: database.connectionString }
-  await startPdp(pdpSettings({ ...at, dataDirectory: folder }), { log, shutdown })
+  await startPdp({ ...pdpSettings({ ...at, dataDirectory: folder }), branding: BRANDING }, { log, shutdown })
   const local = `http://${HOST}:${ports.http}`
   const scope = 'directory:write clients:write'
   const { access_token: token } = await clientToken({ issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope })
@@ -70,7 +70,7 @@ type Scheme = 'light' | 'dark'
 type Tab = { readonly page: Page; readonly complaints: string[]; look(name: string): Promise<void> }
 
 async function open(colorScheme: Scheme, javaScriptEnabled = true, offersPasskeys = false): Promise<Tab> {
-  const context = await chromium.newContext({ baseURL: issuer, colorScheme, javaScriptEnabled })
+  const context = await chromium.newContext({ baseURL: issuer, locale: LOCALE, colorScheme, javaScriptEnabled })
   const page = await context.newPage()
   // This authenticator would answer at once, before anybody has pressed anything.
   if (!offersPasskeys)
@@ -82,13 +82,14 @@ async function open(colorScheme: Scheme, javaScriptEnabled = true, offersPasskey
     if (/Content Security Policy|violates/i.test(message.text())) complaints.push(message.text())
   })
   page.on('pageerror', (error) => complaints.push(String(error)))
-  const reader = javaScriptEnabled ? page : await (await chromium.newContext({ colorScheme })).newPage()
+  const reader = javaScriptEnabled ? page : await (await chromium.newContext({ locale: LOCALE, colorScheme })).newPage()
   return { page, complaints, look: (name) => lookAt(page, name, colorScheme, reader) }
 }
-const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole('button', { name: say(name), exact: true }).click()
 const text = (page: Page): Promise<string> => page.getByRole('main').innerText()
 /** Waits for it: a script may be about to leave the page. */
-const shows = (page: Page, wanted: string): Promise<void> => expect.poll(() => text(page)).toContain(wanted)
+const shows = (page: Page, wanted: string): Promise<void> => expect.poll(() => text(page)).toContain(say(wanted))
 /** Somebody without a second factor: a test that is tried again meets nobody who has got one before. */
 async function newPerson(name: string): Promise<string> {
   const id = `${name}-${++people}`
@@ -96,14 +97,14 @@ async function newPerson(name: string): Promise<string> {
   return id
 }
 async function givePassword(page: Page, person: string): Promise<void> {
-  await page.getByLabel('E-mail address').fill(`${person}@acme.example`)
-  await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+  await page.getByLabel(say('E-mail address')).fill(`${person}@acme.example`)
+  await page.getByLabel(say('Password'), { exact: true }).fill(PASSWORD)
   await press(page, 'Sign in')
 }
 /** The page asks by itself; a browser may want to be asked for it by hand. */
 async function passThrough(page: Page): Promise<void> {
   await page.bringToFront()
-  const refused = page.getByText('The device gave no passkey')
+  const refused = page.getByText(say('The device gave no passkey'))
   await Promise.race([page.waitForURL(/\/account$/), refused.waitFor()])
   if (await refused.isVisible()) await press(page, 'Use the passkey')
   await page.waitForURL(/\/account$/)
@@ -128,35 +129,36 @@ test.each(['light', 'dark'] as const)(
     await page.goto('/account')
     await givePassword(page, person)
     await look('account-without')
-    await page.getByRole('link', { name: 'Authenticator app' }).click()
+    await page.getByRole('link', { name: say('Authenticator app') }).click()
     await look('authenticator-setup')
     const secret = (await page.locator('.key').innerText()).replaceAll(' ', '')
-    await page.getByLabel('Code that').fill('000000')
+    await page.getByLabel(say('Code that')).fill('000000')
     await press(page, 'Switch it on')
     await look('authenticator-wrong')
-    await page.getByLabel('Code that').fill(codeOf(secret, Date.now()))
+    await page.getByLabel(say('Code that')).fill(codeOf(secret, Date.now()))
     await press(page, 'Switch it on')
-    await page.getByRole('link', { name: 'I have kept them' }).waitFor()
+    await page.getByRole('link', { name: say('I have kept them') }).waitFor()
     await look('recovery-codes')
     const codes = await page.locator('.codes code').allInnerTexts()
     expect(codes).toHaveLength(10)
-    await page.getByRole('link', { name: 'I have kept them' }).click()
+    await page.getByRole('link', { name: say('I have kept them') }).click()
     await look('account-with-app')
     await page.context().clearCookies()
 
     await page.goto('/account')
     await givePassword(page, person)
-    await page.getByText('I have lost my device').click()
+    await page.getByText(say('I have lost my device')).click()
     await look('code-lost')
-    await page.getByLabel('One of your').fill('AAAA-AAAA-AAAA-AAAA')
+    await page.getByLabel(say('One of your')).fill('AAAA-AAAA-AAAA-AAAA')
     await press(page, 'Use the recovery code')
     await look('recovery-wrong')
-    await page.getByLabel('One of your').fill(codes[0] ?? '')
+    await page.getByLabel(say('One of your')).fill(codes[0] ?? '')
     await press(page, 'Use the recovery code')
-    await shows(page, '9 of 10 are left')
+    if (LOCALE === 'en') await shows(page, '9 of 10 are left')
+    else await shows(page, 'You are signed in with a recovery code')
     await look('recovery-used')
-    await page.getByRole('link', { name: 'To your account' }).click()
-    await page.getByRole('link', { name: 'Authenticator app' }).click()
+    await page.getByRole('link', { name: say('To your account') }).click()
+    await page.getByRole('link', { name: say('Authenticator app') }).click()
     await look('authenticator')
     await press(page, 'Remove the app')
     await look('authenticator-removed')
@@ -187,16 +189,16 @@ test.each(['light', 'dark'] as const)(
     await page.goto('/account/passkeys')
     await givePassword(page, person)
     await look('passkeys-none')
-    await page.getByLabel('Name, such as').fill('Laptop <b>')
+    await page.getByLabel(say('Name, such as')).fill('Laptop <b>')
     await press(page, 'Add a passkey')
-    await page.getByRole('link', { name: 'I have kept them' }).click()
-    await page.getByRole('link', { name: 'Passkeys' }).click()
+    await page.getByRole('link', { name: say('I have kept them') }).click()
+    await page.getByRole('link', { name: say('Passkeys') }).click()
     await shows(page, 'Laptop <b>')
     await look('passkeys')
     // The device has one for this account, which it says itself.
-    await page.getByLabel('Name, such as').fill('Again')
+    await page.getByLabel(say('Name, such as')).fill('Again')
     await press(page, 'Add a passkey')
-    await page.getByText('No passkey was added').waitFor()
+    await page.getByText(say('No passkey was added')).waitFor()
     await look('passkeys-twice')
 
     await page.context().clearCookies()
@@ -225,12 +227,12 @@ test.each(['light', 'dark'] as const)(
     await session.send('WebAuthn.setUserVerified', { authenticatorId: id, isUserVerified: false })
     await page.goto('/account')
     await press(page, 'Sign in with a passkey')
-    await page.getByText('The device gave no passkey').waitFor()
+    await page.getByText(say('The device gave no passkey')).waitFor()
     await look('passkey-not-given')
     await press(page, 'Use the password instead')
     await session.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId: id, enabled: false })
     await givePassword(page, person)
-    await page.getByText('Use your passkey').waitFor()
+    await page.getByText(say('Use your passkey')).waitFor()
     await look('passkey-after-password')
     await session.send('WebAuthn.setUserVerified', { authenticatorId: id, isUserVerified: true })
     await session.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId: id, enabled: true })
@@ -239,12 +241,12 @@ test.each(['light', 'dark'] as const)(
     await passThrough(page)
 
     await page.goto('/account/passkeys')
-    await press(page, 'Remove: Laptop <b>')
+    await page.getByRole('button', { name: `${say('Remove')}: Laptop <b>` }).click()
     await look('passkeys-removed')
     await page.context().clearCookies()
     await page.goto('/account')
     await press(page, 'Sign in with a passkey')
-    await page.getByText('This passkey is not right').waitFor()
+    await page.getByText(say('This passkey is not right')).waitFor()
     await look('passkey-wrong')
     await press(page, 'Use the password instead')
     await givePassword(page, person)
@@ -275,16 +277,16 @@ test.each(['light', 'dark'] as const)(
     await givePassword(page, await newPerson('cleo'))
     await shows(page, 'Vault asks everybody for a second factor')
     await look('second-factor-needed')
-    await page.getByRole('link', { name: 'Authenticator app' }).click()
+    await page.getByRole('link', { name: say('Authenticator app') }).click()
     await look('second-factor-setup')
     const secret = (await page.locator('.key').innerText()).replaceAll(' ', '')
-    await page.getByRole('link', { name: 'Go on with the sign-in' }).click()
+    await page.getByRole('link', { name: say('Go on with the sign-in') }).click()
     await shows(page, 'A second factor is needed')
     await page.goBack()
     const shown = (await page.locator('.key').innerText()).replaceAll(' ', '')
-    await page.getByLabel('Code that').fill(codeOf(shown === secret ? secret : shown, Date.now()))
+    await page.getByLabel(say('Code that')).fill(codeOf(shown === secret ? secret : shown, Date.now()))
     await press(page, 'Switch it on')
-    await page.getByRole('link', { name: 'I have kept them' }).click()
+    await page.getByRole('link', { name: say('I have kept them') }).click()
     await press(page, 'Continue')
     await page.waitForURL(`${CALLBACK}*`)
     expect(answered().get('code')).not.toBeNull()
@@ -300,11 +302,11 @@ test.each(['light', 'dark'] as const)(
     await authenticator(page)
     const answered = await ask(page, 'vault')
     await givePassword(page, await newPerson('dora'))
-    await page.getByRole('link', { name: 'Add a passkey' }).click()
+    await page.getByRole('link', { name: say('Add a passkey') }).click()
     await look('second-factor-passkey')
-    await page.getByLabel('Name, such as').fill('Laptop')
+    await page.getByLabel(say('Name, such as')).fill('Laptop')
     await press(page, 'Add a passkey')
-    await page.getByRole('link', { name: 'I have kept them' }).click()
+    await page.getByRole('link', { name: say('I have kept them') }).click()
     await press(page, 'Continue')
     await page.waitForURL(`${CALLBACK}*`)
     expect(answered().get('code')).not.toBeNull()
@@ -320,32 +322,32 @@ test.each(['light', 'dark'] as const)(
     const { page, look, complaints } = await open(scheme, true, true)
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.goto('/account')
-    expect(await page.getByLabel('E-mail address').getAttribute('autocomplete')).toBe('username webauthn')
+    expect(await page.getByLabel(say('E-mail address')).getAttribute('autocomplete')).toBe('username webauthn')
     const field = page.locator('input[name=password]')
     await field.fill('what nobody sees')
     expect(await field.getAttribute('type')).toBe('password')
-    await page.getByLabel('Show password').check()
+    await page.getByLabel(say('Show password')).check()
     expect(await field.getAttribute('type')).toBe('text')
     await look('sign-in-shown')
-    await page.getByLabel('Show password').uncheck()
+    await page.getByLabel(say('Show password')).uncheck()
     expect(await field.getAttribute('type')).toBe('password')
-    await page.getByLabel('Show password').check()
+    await page.getByLabel(say('Show password')).check()
     await givePassword(page, person)
     await look('account-with-sessions')
 
     await authenticator(page)
     await page.goto('/account/passkeys')
-    await page.getByLabel('Name, such as').fill('Laptop')
+    await page.getByLabel(say('Name, such as')).fill('Laptop')
     await press(page, 'Add a passkey')
     // The script asks the device, then sends the form.
-    await page.getByRole('button', { name: 'Print', exact: true }).waitFor()
+    await page.getByRole('button', { name: say('Print'), exact: true }).waitFor()
     const codes = await page.locator('.codes code').allInnerTexts()
     expect(codes).toHaveLength(10)
     await page.evaluate('window.print = () => document.title += " printed"')
     await press(page, 'Print')
     expect(await page.title()).toContain('printed')
     await press(page, 'Copy')
-    await page.getByText('Copied').waitFor()
+    await page.getByText(say('Copied')).waitFor()
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(codes.join('\n'))
     await look('recovery-codes-copied')
 
@@ -354,7 +356,7 @@ test.each(['light', 'dark'] as const)(
     await page.waitForURL(/\/account$/)
     await shows(page, `${person}@acme.example`)
     await page.goto('/account/password')
-    await page.getByLabel('Show password').check()
+    await page.getByLabel(say('Show password')).check()
     expect(await page.locator('input[type=password]').count()).toBe(0)
     await look('password-shown')
     expect(complaints).toEqual([])

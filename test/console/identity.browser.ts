@@ -13,7 +13,7 @@ import { codeOf } from '../support/authenticator.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { clientToken } from '../support/sign-in.ts'
 import { launchChromium } from './chromium.ts'
-import { lookAt } from './look.ts'
+import { BRANDING, LOCALE, lookAt, say } from './look.ts'
 
 const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
@@ -70,7 +70,7 @@ beforeAll(async () => {
       support: 'mailto:help@example.com',
     },
   }
-  await startPdp({ ...settings, branding }, { log, shutdown })
+  await startPdp({ ...settings, branding: { ...branding, ...BRANDING } }, { log, shutdown })
   const scope = 'directory:write manifest:write clients:write'
   const admin = { issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope }
   token = (await clientToken(admin)).access_token
@@ -119,7 +119,13 @@ async function open(
   colorScheme: 'light' | 'dark',
   javaScriptEnabled = true,
 ): Promise<{ page: Page; look: Look; complaints: string[] }> {
-  const context = await chromium.newContext({ baseURL: issuer, colorScheme, bypassCSP: false, javaScriptEnabled })
+  const context = await chromium.newContext({
+    baseURL: issuer,
+    locale: LOCALE,
+    colorScheme,
+    bypassCSP: false,
+    javaScriptEnabled,
+  })
   const complaints: string[] = []
   await context.route('https://cdn.example/**', (route) => route.fulfill({ contentType: 'image/svg+xml', body: LOGO }))
   const page = await context.newPage()
@@ -129,10 +135,11 @@ async function open(
   return { page, look: (name) => lookAt(page, name, colorScheme), complaints }
 }
 
-const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole('button', { name: say(name), exact: true }).click()
 async function signIn(page: Page, person: string, password = PASSWORD): Promise<void> {
-  await page.getByLabel('E-mail address').fill(`${person}@acme.example`)
-  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByLabel(say('E-mail address')).fill(`${person}@acme.example`)
+  await page.getByLabel(say('Password'), { exact: true }).fill(password)
   await press(page, 'Sign in')
 }
 /** Where the application would be. */
@@ -173,10 +180,10 @@ test.each(['light', 'dark'] as const)(
     await look('switch')
     await signIn(page, person)
     await look('code')
-    await page.getByLabel('Code from').fill('000000')
+    await page.getByLabel(say('Code from')).fill('000000')
     await press(page, 'Continue')
     await look('code-wrong')
-    await page.getByLabel('Code from').fill(codeOf(key, Date.now()))
+    await page.getByLabel(say('Code from')).fill(codeOf(key, Date.now()))
     await press(page, 'Continue')
     await look('hand-over')
     await press(page, 'Continue')

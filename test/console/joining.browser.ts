@@ -1,6 +1,5 @@
 /** Invitations, and sign-in at a provider of others, in a real Chromium: nobody is stuck, every page is accessible, and none needs scripts. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -12,12 +11,10 @@ import { choosePorts } from '../e2e/demo-stack.ts'
 import { pdpSettings } from '../e2e/pdp-settings.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { launchChromium } from './chromium.ts'
+import { BRANDING, LOCALE, lookAt, say } from './look.ts'
 
 const SECRET = 'the-secret-of-the-administrator'
 const PASSWORD = 'correct horse battery staple'
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-/** Names a folder for a picture of every page. */
-const { IDENTITY_PICTURES } = process.env
 
 const shutdown = createShutdown({ log: createLog({ service: 'test', level: 'silent' }), timeoutMs: 20_000 })
 const folders: string[] = []
@@ -44,6 +41,7 @@ async function start(host: string): Promise<Service> {
   const mails = join(folder, 'mail')
   const settings = {
     ...pdpSettings({ ...at, dataDirectory: folder }),
+    branding: BRANDING,
     mail: { folder: mails },
     internalHosts: ['localhost'],
   }
@@ -100,35 +98,21 @@ async function open(
   colorScheme: 'light' | 'dark',
   javaScriptEnabled = true,
 ): Promise<{ page: Page; look: Look; complaints: string[] }> {
-  const context = await chromium.newContext({ baseURL: here.issuer, colorScheme, javaScriptEnabled })
+  const context = await chromium.newContext({ baseURL: here.issuer, locale: LOCALE, colorScheme, javaScriptEnabled })
   const complaints: string[] = []
   const page = await context.newPage()
   page.setDefaultTimeout(20_000)
   page.on('console', (message) => {
     if (/Content Security Policy|violates/i.test(message.text())) complaints.push(message.text())
   })
-  const look: Look = async (name) => {
-    for (const width of [1280, 390, 320]) {
-      await page.setViewportSize({ width, height: 800 })
-      const wide = await page.evaluate('document.documentElement.scrollWidth')
-      expect([name, width, Number(wide) <= width]).toEqual([name, width, true])
-      if (width === 320) continue
-      const found = await page.evaluate(
-        `${AXE};axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))`,
-      )
-      expect([name, width, found]).toEqual([name, width, []])
-      if (IDENTITY_PICTURES === undefined) continue
-      mkdirSync(IDENTITY_PICTURES, { recursive: true })
-      await page.screenshot({ path: join(IDENTITY_PICTURES, `${name}-${width}-${colorScheme}.png`), fullPage: true })
-    }
-  }
-  return { page, look, complaints }
+  return { page, look: (name) => lookAt(page, name, colorScheme), complaints }
 }
 
-const press = (page: Page, name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click()
+const press = (page: Page, name: string): Promise<void> =>
+  page.getByRole('button', { name: say(name), exact: true }).click()
 async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
-  await page.getByLabel('E-mail address').fill(email)
-  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByLabel(say('E-mail address')).fill(email)
+  await page.getByLabel(say('Password'), { exact: true }).fill(password)
   await press(page, 'Sign in')
 }
 const heading = (page: Page): Promise<string> => page.locator('h1').innerText()
@@ -169,31 +153,31 @@ test.each(['light', 'dark'] as const)(
     await page.goto(link)
     expect(page.url()).toBe(`${here.issuer}/account/invitation`)
     await look('invitation-new')
-    await page.getByLabel('New password', { exact: true }).fill('short')
-    await page.getByLabel('New password again').fill('short')
+    await page.getByLabel(say('New password'), { exact: true }).fill('short')
+    await page.getByLabel(say('New password again')).fill('short')
     await page.evaluate("document.querySelector('form').noValidate = true")
     await press(page, 'Make the account and accept')
     await look('invitation-new-wrong')
-    await page.getByLabel('Your name').fill('Nora New')
-    await page.getByLabel('New password', { exact: true }).fill(PASSWORD)
-    await page.getByLabel('New password again').fill(PASSWORD)
+    await page.getByLabel(say('Your name')).fill('Nora New')
+    await page.getByLabel(say('New password'), { exact: true }).fill(PASSWORD)
+    await page.getByLabel(say('New password again')).fill(PASSWORD)
     await press(page, 'Make the account and accept')
     await look('invitation-done')
-    await page.getByRole('link', { name: 'To your account' }).click()
+    await page.getByRole('link', { name: say('To your account') }).click()
     await expect.poll(() => page.getByRole('main').innerText()).toContain(email)
     await page.goto(link)
     await look('invitation-gone')
     const known = await newPerson(here, 'acme.example')
     await page.goto(await invite(known))
     await look('invitation-not-you')
-    await page.getByRole('link', { name: 'Sign in with the invited address' }).click()
+    await page.getByRole('link', { name: say('Sign in with the invited address') }).click()
     await signIn(page, known)
     await look('invitation-accept')
     await press(page, 'Decline')
     await look('invitation-declined')
     await page.goto(await invite(known))
     await press(page, 'Accept')
-    await expect.poll(() => heading(page)).toBe('You belong to it now')
+    await expect.poll(() => heading(page)).toBe(say('You belong to it now'))
     expect(complaints).toEqual([])
     await page.context().close()
   },
@@ -212,35 +196,35 @@ test.each(['light', 'dark'] as const)(
     await signIn(page, theirs)
     await page.waitForURL(`${here.issuer}/account/proof`)
     await look('foreign-proof')
-    await page.getByLabel('E-mail address').fill(mine)
-    await page.getByLabel('Password', { exact: true }).fill('wrong')
+    await page.getByLabel(say('E-mail address')).fill(mine)
+    await page.getByLabel(say('Password'), { exact: true }).fill('wrong')
     await press(page, 'Sign in and connect')
     await look('foreign-proof-wrong')
-    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-    await page.getByLabel('E-mail address').fill(mine)
+    await page.getByLabel(say('Password'), { exact: true }).fill(PASSWORD)
+    await page.getByLabel(say('E-mail address')).fill(mine)
     await press(page, 'Sign in and connect')
-    await expect.poll(() => heading(page)).toBe('Your account')
+    await expect.poll(() => heading(page)).toBe(say('Your account'))
     await look('foreign-home')
-    await page.getByRole('link', { name: 'Sign out' }).click()
+    await page.getByRole('link', { name: say('Sign out') }).click()
     await press(page, 'Sign out')
     await page.goto('/account')
     // Known by now, there and here.
     await press(page, 'Sign in with Corp & Sons')
-    await expect.poll(() => heading(page)).toBe('Your account')
-    await page.getByRole('link', { name: 'Sign-in with other services' }).click()
+    await expect.poll(() => heading(page)).toBe(say('Your account'))
+    await page.getByRole('link', { name: say('Sign-in with other services') }).click()
     await look('foreign-links')
-    await page.getByRole('button', { name: 'Disconnect' }).click()
+    await page.getByRole('button', { name: say('Disconnect') }).click()
     await look('foreign-disconnected')
-    await page.getByRole('link', { name: 'Sign in' }).click()
+    await page.getByRole('link', { name: say('Sign in') }).click()
     await signIn(page, mine)
-    await page.getByRole('link', { name: 'Sign-in with other services' }).click()
+    await page.getByRole('link', { name: say('Sign-in with other services') }).click()
     await look('foreign-no-links')
     await press(page, 'Connect Corp & Sons')
     await look('foreign-connected')
     await page.goto('/account/providers/corp?code=c&state=s')
     await look('foreign-problem')
     await page.goto('/account/providers')
-    await page.getByRole('button', { name: 'Disconnect' }).click()
+    await page.getByRole('button', { name: say('Disconnect') }).click()
     expect(complaints).toEqual([])
     await page.context().close()
   },
@@ -250,13 +234,13 @@ test.each(['light', 'dark'] as const)(
 test('neither needs scripts', async () => {
   const { page } = await open('light', false)
   await page.goto(await invite(`without-scripts-${++people}@acme.example`))
-  await page.getByLabel('New password', { exact: true }).fill(PASSWORD)
-  await page.getByLabel('New password again').fill(PASSWORD)
+  await page.getByLabel(say('New password'), { exact: true }).fill(PASSWORD)
+  await page.getByLabel(say('New password again')).fill(PASSWORD)
   await press(page, 'Make the account and accept')
-  await expect.poll(() => heading(page)).toBe('You belong to it now')
+  await expect.poll(() => heading(page)).toBe(say('You belong to it now'))
   await page.goto('/account/providers')
   await press(page, 'Connect Corp & Sons')
   await signIn(page, await newPerson(other, 'corp.example'))
-  await expect.poll(() => heading(page)).toBe('Connected')
+  await expect.poll(() => heading(page)).toBe(say('Connected'))
   await page.context().close()
 })

@@ -1,14 +1,35 @@
-/** Looks at a page of the identity service as people do: at each width, by axe, and as a picture where a folder is named. */
+/**
+ * Looks at a page of the identity service or the sidecar as people do: at each width by axe, or where IDENTITY_PICTURES names a folder,
+ * as a picture. IDENTITY_LANGUAGE chooses the language, IDENTITY_BRAND the brand (as PORTCULLIS_BRANDING does).
+ */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { LANGUAGES } from '../../pdp/identity/html/words/words.ts'
+import { type Branding, parseBranding } from '../../pdp/shared/pages/brand.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-/** Names a folder for a picture of every page. */
-const { IDENTITY_PICTURES } = process.env
+const { IDENTITY_PICTURES, IDENTITY_LANGUAGE = 'en', IDENTITY_BRAND } = process.env
 const WIDTHS = IDENTITY_PICTURES === undefined ? [1280, 390, 320] : [1440, 1024, 768, 390, 320]
+
+export const LOCALE = IDENTITY_LANGUAGE
+export const BRANDING: Branding = IDENTITY_BRAND === undefined ? {} : parseBranding(IDENTITY_BRAND)
+
+/** The text of which this English one is the beginning or a part, in the language of the pages. */
+export function say(english: string): string {
+  if (LOCALE === 'en') return english
+  const [from, to] = ['en', LOCALE].map((lang) => textsOf(LANGUAGES.get(lang)))
+  const found = [
+    from?.indexOf(english) ?? -1,
+    ...[...(from ?? [])].map((text, at) => (text.includes(english) ? at : -1)),
+  ].find((at) => at >= 0)
+  return (found === undefined ? undefined : to?.[found]) ?? english
+}
+
+const textsOf = (words: unknown): readonly string[] =>
+  typeof words === 'string' ? [words] : Object.values(words ?? {}).flatMap(textsOf)
 
 /** `name`: of the picture. `reader`: a page with scripts, for one that has none: axe reads the same there. */
 export async function lookAt(page: Page, name: string, scheme: 'light' | 'dark', reader = page): Promise<void> {
@@ -18,12 +39,15 @@ export async function lookAt(page: Page, name: string, scheme: 'light' | 'dark',
     const wide = await page.evaluate('document.documentElement.scrollWidth')
     expect([name, width, Number(wide) <= width]).toEqual([name, width, true])
     if (width === 320) continue
-    const found = await reader.evaluate(
-      `${AXE};axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))`,
-    )
-    expect([name, width, found]).toEqual([name, width, []])
-    if (IDENTITY_PICTURES === undefined) continue
+    if (IDENTITY_PICTURES === undefined) {
+      const found = await reader.evaluate(
+        `${AXE};axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))`,
+      )
+      expect([name, width, found]).toEqual([name, width, []])
+      continue
+    }
     mkdirSync(IDENTITY_PICTURES, { recursive: true })
-    await page.screenshot({ path: join(IDENTITY_PICTURES, `${name}-${width}-${scheme}.png`), fullPage: true })
+    const path = join(IDENTITY_PICTURES, `${name}-${LOCALE}-${width}-${scheme}.png`)
+    await page.screenshot({ path, fullPage: true })
   }
 }

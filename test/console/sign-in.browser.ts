@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer as createRelay, type Server } from 'node:net'
+import { connect, createServer as createRelay, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
@@ -20,7 +20,7 @@ import { freePort } from '../support/free-port.ts'
 import { clientToken } from '../support/sign-in.ts'
 import { until } from '../support/until.ts'
 import { launchChromium } from './chromium.ts'
-import { lookAt } from './look.ts'
+import { LOCALE, lookAt } from './look.ts'
 
 const HOST = '127.0.0.1'
 const ADMIN_SECRET = 'the-secret-of-the-administrator'
@@ -101,9 +101,11 @@ afterAll(async () => {
 })
 
 /** Connections go to the replicas in turn. */
-async function relay(port: number, to: readonly number[]): Promise<Server> {
+async function relay(port: number, to: readonly number[]): Promise<Server & { cut(): void }> {
   let turn = 0
+  const open = new Set<Socket>()
   const server = createRelay((socket) => {
+    open.add(socket)
     const other = connect(to[turn++ % to.length] ?? 0, HOST)
     socket.pipe(other).pipe(socket)
     for (const [one, its] of [
@@ -113,18 +115,22 @@ async function relay(port: number, to: readonly number[]): Promise<Server> {
       one.on('error', () => its.destroy())
   })
   await new Promise<void>((resolve) => server.listen(port, 'localhost', resolve))
-  return server
+  const cut = (): void => {
+    server.close()
+    for (const socket of open) socket.destroy()
+  }
+  return Object.assign(server, { cut })
 }
 
 /** The book's route file for this application, in front of which two sidecars stand. Returns the address for browsers. */
-async function guard(upstreamPort: number, pages = ''): Promise<string> {
+async function guard(upstreamPort: number, pages = '', edit = (source: string): string => source): Promise<string> {
   const publicPort = await freePort()
   // Another site than the issuer, so that its pages are cross-site.
   const url = `http://localhost:${publicPort}`
   const redirects = ['callback', 'signed-out'].map((name) => `${url}/.portcullis/${name}`)
   const registered = await manage('PUT', '/v1/clients/web', {
     ...JSON.parse(/PUT \/v1\/clients\/web\n([\s\S]*?)```/.exec(BOOK)?.[1] ?? ''),
-    redirect_uris: [redirects[0]],
+    redirect_uris: [redirects[0], `${redirects[0]}/here`],
     post_logout_redirect_uris: [redirects[1]],
   })
   secret = registered.client_secret ?? secret
@@ -141,7 +147,7 @@ async function guard(upstreamPort: number, pages = ''): Promise<string> {
     .replace('issuers:', `public_url: ${url}\nlimits: {pdp_ms: 5000}\nissuers:`)
   expect(/```yaml\n# sign-in\.md\n([\s\S]*?)```/.exec(BOOK)?.[1]?.trim().split('\n').length).toBeLessThan(10)
   const file = join(folder, `routes-${publicPort}.yaml`)
-  writeFileSync(file, source)
+  writeFileSync(file, edit(source))
   const ports: number[] = []
   for (let replica = 0; replica < 2; replica += 1) {
     const [port, admin] = [await freePort(), await freePort()]
@@ -272,6 +278,72 @@ test.each([
       }
       await context.close()
     }
+  },
+)
+
+test.each(['light', 'dark'] as const)(
+  'what goes wrong has pages that lead on, in the %s scheme',
+  async (colorScheme) => {
+    const upstream = await freePort()
+    const application = express()
+      .get('/', (_req, res) => void res.send('<h1>There</h1>'))
+      .listen(upstream, HOST)
+    const away = `http://${HOST}:${await freePort()}`
+    const grpc = await freePort()
+    const pdp = await relay(grpc, [grpcPort])
+    const url = await guard(upstream, BRAND, (source) =>
+      source
+        .replace(/(?<=issuers: \[.*)\]/, `, {issuer: "${away}"}]`)
+        .replace(
+          'providers: [',
+          `providers: [{issuer: "${away}", name: away, label: Contoso & Sons, client_id: web, client_secret_file: ${join(folder, 'web.secret')}}, `,
+        )
+        .replace(
+          `{issuer: "${issuer}", client_id: web`,
+          `{issuer: "${issuer}", name: here, label: Acme, client_id: web`,
+        )
+        .replace(`"${HOST}:${grpcPort}"`, `"localhost:${grpc}"`)
+        .replace(
+          'routes:',
+          'routes:\n  GET /strong: {check: signed_in, step_up: {acr_values: [mfa]}}\n  GET /wide: scope docs.all',
+        ),
+    )
+    const context = await chromium.newContext({ baseURL: url, colorScheme, locale: LOCALE })
+    const page = await context.newPage()
+    const look = (name: string): Promise<void> => lookAt(page, `trouble-${name}`, colorScheme)
+    const acts = (): Promise<string[]> => page.locator('main a.act').allInnerTexts()
+    await page.goto('/')
+    await look('choose')
+    await page.getByRole('link', { name: 'Contoso & Sons' }).click()
+    await look('issuer-away')
+    expect(await acts()).toHaveLength(1)
+    await page.goto('/strong')
+    await page.getByRole('link', { name: 'Acme' }).click()
+    await signIn(page)
+    await page.locator('button[value=cancel]').click()
+    await expect.poll(() => page.url()).toContain(url)
+    await look('cancelled')
+    // The same again, another account, and the start page.
+    expect(await acts()).toHaveLength(3)
+    await page.goto('/')
+    await page.getByRole('link', { name: 'Acme' }).click()
+    await expect.poll(() => heading(page)).toBe('There')
+    for (const [name, path] of [
+      ['scope', '/wide'],
+      ['method', '/.portcullis/callback'],
+      ['callback-error', '/.portcullis/callback/here?error=server_error&state=x'],
+    ] as const) {
+      await page.goto(path)
+      await look(name)
+    }
+    application.close()
+    application.closeAllConnections()
+    await page.goto('/')
+    await look('service-away')
+    pdp.cut()
+    await expect.poll(async () => (await page.goto('/'))?.status()).toBe(503)
+    await look('pdp-away')
+    await context.close()
   },
 )
 

@@ -6,7 +6,7 @@ const EXTRAS = process.env.PORTCULLIS_CONSOLE_EXTRAS === 'yes'
 
 export default defineConfig({
   test: {
-    include: [EXTRAS ? 'test/console/*.extra.ts' : 'test/console/*.browser.ts'],
+    include: [EXTRAS ? 'test/console/*.extra.ts' : 'test/console/**/*.browser.ts'],
     root: process.cwd(),
     globalSetup: ['test/support/postgres-setup.ts'],
     experimental: { viteModuleRunner: false },

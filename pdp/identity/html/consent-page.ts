@@ -63,7 +63,7 @@ export function organizationField({ consent }: Words, choice: OfferedChoice): Ht
   }
   const options = choice.from.map(
     ({ id, name }) =>
-      html`<label><input type="radio" name="organization" value="${id}" required> ${name} <small>(${id})</small></label>`,
+      html`<label><input type="radio" name="organization" value="${id}" required> <bdi>${name}</bdi> <small>(${id})</small></label>`,
   )
   return html`<fieldset><legend>${consent.whichOrganization}</legend>${options}</fieldset>`
 }

@@ -1,6 +1,7 @@
 /** The parts that every page of one request shares: language, brand, the application, and the request id for the log. */
 import type { IncomingMessage } from 'node:http'
 import type { Client } from 'oidc-provider'
+import { INVISIBLE } from '../../shared/base/invisible.ts'
 import { type Brand, type Branding, createBrand, webUrl } from '../../shared/pages/brand.ts'
 import { mountOf } from '../oauth/paths.ts'
 import { type Context, paramsOf } from '../oauth/request.ts'
@@ -52,8 +53,14 @@ export const frameForContext = (
 ): Frame => frameOf(req, { uiLocales: oidc === undefined ? undefined : paramsOf(oidc).ui_locales })
 
 /** The name that people see. A client that nobody registered also shows its host, because it can choose any name. */
-export function nameOf({ clientName, clientId, portcullis_document: isFromDocument }: Client): string {
-  if (!isFromDocument || clientName === undefined) return clientName ?? clientId
+export function nameOf({
+  clientName,
+  clientId,
+  portcullis_document: isFromDocument,
+}: Pick<Client, 'clientName' | 'clientId' | 'portcullis_document'>): string {
+  // A name without anything to see would leave the person alone with its permissions.
+  if (clientName === undefined || clientName.replaceAll(INVISIBLE, '').trim() === '') return clientId
+  if (!isFromDocument) return clientName
   return `${clientName} (${new URL(clientId).host})`
 }
 

@@ -51,5 +51,5 @@ function aboutApplication({ application, words: { links: texts } }: Frame): Html
     [texts.terms, application.terms],
     [texts.privacy, application.privacy],
   ])
-  return html`<p class="about">${application.name}: ${both}</p>`
+  return html`<p class="about"><bdi>${application.name}</bdi>: ${both}</p>`
 }

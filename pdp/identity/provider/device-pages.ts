@@ -5,6 +5,7 @@ import { fill } from '../../shared/pages/words.ts'
 import { scopeList } from '../html/consent-page.ts'
 import type { Frame } from '../html/frame.ts'
 import { type Page, page, strong } from '../html/page.ts'
+import { PATHS } from '../oauth/paths.ts'
 
 /** The reason to ask for the code again. */
 export type CodeProblem = 'wrong' | 'expired' | 'used' | 'stopped' | 'tooMany' | 'failed'
@@ -97,7 +98,8 @@ export function handOverPage(frame: Frame, view: { action: string; xsrf: string;
 
 export function signedOutPage(frame: Frame): Page {
   const { signOut, common } = frame.words
-  return page(frame, signOut.done, html`<p>${common.canClose}</p>`)
+  const again = html`<p><a href="${frame.mount}${PATHS.account}">${common.signIn}</a></p>`
+  return page(frame, signOut.done, html`<p>${common.canClose}</p>${again}`)
 }
 
 /** Hands an answer to the application (OAuth 2.0 Form Post Response Mode): a script sends the form, or the person presses the button. */

@@ -6,6 +6,8 @@ import { isLoopback } from '../process/listen.ts'
 
 const NAME_CHARACTERS_MAX = 80
 const URL_CHARACTERS_MAX = 2_048
+/** With an address, which pages show. */
+const MAIL_ADDRESS = /^mailto:[^@\s?]+@[^@\s?]+(\?\S*)?$/
 const COLOR = /^#[0-9a-f]{6}$/i
 const CARDS = { light: '#ffffff', dark: '#171b21' }
 const COLOR_DEFAULT = '#0b57d0'
@@ -51,7 +53,7 @@ export function checkBranding(branding: Branding): Branding {
     throw new Error(`needs a name of 1 to ${NAME_CHARACTERS_MAX} characters`)
   if (color !== undefined && !COLOR.test(color)) throw new Error('needs a color such as #0b57d0')
   for (const [key, value] of Object.entries(urls)) {
-    const isContact = key === 'support' && value.startsWith('mailto:')
+    const isContact = key === 'support' && MAIL_ADDRESS.test(value)
     if (!isContact && webUrl(value) === null)
       throw new Error(`needs a ${key} that is an https URL${key === 'support' ? ' or mailto' : ''}`)
   }
@@ -65,7 +67,7 @@ export function createBrand({ color = COLOR_DEFAULT, ...rest }: Branding = {}): 
 :root{color-scheme:light dark;--ink:#1b1f24;--page:#f3f4f6;--card:${CARDS.light};--line:#d0d7de;--soft:#57606a;--edge:#6e7781;--act:${act.light};--bad:#b42318;--bad-page:#fef3f2;--good:#1a7f37;--good-page:#effaf1}
 @media (prefers-color-scheme:dark){:root{--ink:#e6e9ed;--page:#0f1216;--card:${CARDS.dark};--line:#3b434d;--soft:#a3adb8;--edge:#8b96a3;--act:${act.dark};--bad:#ff9a90;--bad-page:#33191a;--good:#6fd38a;--good-page:#14271a}}
 *{box-sizing:border-box}
-body{display:flex;flex-direction:column;min-height:100vh;margin:0;padding:1.5rem 1rem;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page)}
+body{display:flex;flex-direction:column;min-height:100vh;margin:0;padding:1.5rem 1rem;font:100%/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page)}
 body>header,main,body>footer{width:100%;max-width:26rem;margin:0 auto}
 body>header{display:flex;align-items:center;gap:.75rem;margin-top:3vh;padding:0 .25rem 1rem;font-weight:600;overflow-wrap:anywhere}
 body>header p{margin:0}
@@ -80,7 +82,7 @@ strong{unicode-bidi:isolate}
 ul{margin:.5rem 0;padding-left:1.25rem}
 a{color:var(--act)}
 label{display:block;margin:1rem 0 .25rem;font-weight:600}
-input[type=email],input[type=password],input[type=text]{width:100%;padding:.6rem;font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--edge);border-radius:6px}
+input[type=email],input[type=password],input[type=text],select{width:100%;padding:.6rem;font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--edge);border-radius:6px}
 .qr{display:block;width:13rem;max-width:100%;margin:1rem auto;border-radius:6px}
 .key{font-size:.95rem;overflow-wrap:break-word}
 .codes{padding:.75rem 1rem .75rem 2.75rem;border:1px solid var(--line);border-radius:6px;line-height:1.9}
@@ -93,7 +95,7 @@ form+form.other{margin-top:1rem;padding-top:.25rem}
 label.show{margin:.5rem 0 0;font-weight:400}
 fieldset{margin:1rem 0;padding:.5rem 1rem;border:1px solid var(--line);border-radius:6px}
 fieldset label{margin:.5rem 0;font-weight:400}
-input[type=radio]{accent-color:var(--act)}
+input{accent-color:var(--act)}
 button,a.act{display:inline-block;min-height:2.75rem;margin:1.25rem .5rem 0 0;padding:.6rem 1.2rem;font:inherit;text-decoration:none;border:1px solid var(--act);border-radius:6px;color:var(--card);background:var(--act);cursor:pointer}
 button.plain,a.plain{color:var(--act);background:var(--card)}
 button.link{min-height:1.5rem;margin:0;padding:0;border:0;color:var(--act);background:none;text-decoration:underline}

@@ -130,6 +130,61 @@ test.each([
   await issuer.close()
 })
 
+test('a service that does not answer is a page for people, and a problem document for programs', async () => {
+  const own = await worlds.open()
+  const person = own.browser()
+  await person.open('/docs/1')
+  await own.upstream.close()
+  const answer = await person.visit('/docs/1?x=1')
+  expect([answer.status, field(answer, 'content-type')]).toEqual([502, 'text/html; charset=utf-8'])
+  expect(answer.body).toContain('<h1>The service does not answer</h1>')
+  expect(hrefOf(answer, 'Try again')).toBe(`${own.origin}/docs/1?x=1`)
+  const program = await person.fetch('GET /api/1')
+  expect([program.status, JSON.parse(program.body).code]).toEqual([502, 'upstream_unavailable'])
+})
+
+describe('a sign-in that did not work', () => {
+  const ways = (answer: RawAnswer): readonly (string | null)[] =>
+    ['Try again', 'Use another account', 'To the start page'].map((label) => hrefOf(answer, label))
+  const GOAL = expect.stringContaining('/.portcullis/sign-in?goal=')
+
+  test.each<[string, object, string]>([
+    ['that was cancelled or refused', { error: 'access_denied' }, 'You did not sign in'],
+    ['that the issuer failed at', { error: 'server_error' }, 'Signing in did not work'],
+    ['of an account that is not for this service', { accessClaims: { aud: 'https://x.test' } }, 'not accepted here'],
+    ['whose session is too large', { padding: 9_000 }, 'The session is too large'],
+    ['whose issuer no longer answers', { tokenStatus: 500 }, 'Signing in does not work at the moment'],
+  ])('%s can be tried again and with another account, and leads to the start page', async (_, behave, title) => {
+    const own = await worlds.open()
+    Object.assign(own.issuers[0].behave, behave)
+    const answer = await own.browser().open('/docs/1?x=2')
+    expect(answer.body).toContain(title)
+    expect(ways(answer)).toEqual([GOAL, GOAL, `${own.origin}/`])
+    const [, other = ''] = ways(answer)
+    const sent = locationOf(await own.browser().visit((other ?? '').slice(own.origin.length)))
+    expect(new URL(sent).searchParams.get('prompt')).toBe('login')
+  })
+
+  test('at an issuer that is away names whom to ask, and leads to the start page', async () => {
+    const own = await worlds.open({ settings: ', pages: {ask: Ask Ann.}' })
+    await own.issuers[0].close()
+    const answer = await own.browser().visit('/docs/1')
+    expect(ways(answer)).toEqual([GOAL, null, `${own.origin}/`])
+    expect(textOf(answer)).toContain('Ask Ann.')
+    expect(ways(await own.browser().visit('/.portcullis/sign-in'))).toEqual([GOAL, null, null])
+  })
+
+  test('well enough for the page leaves the choice of another account', async () => {
+    const own = await worlds.open()
+    const person = own.browser()
+    await person.open('/docs/1')
+    const answer = await person.open('/strong')
+    expect(answer.status).toBe(401)
+    expect(hrefOf(answer, 'Sign in')).toEqual(GOAL)
+    expect(ways(answer)).toEqual([null, GOAL, `${own.origin}/`])
+  })
+})
+
 describe('the language of a page', () => {
   type Texts = { readonly [key: string]: string | Texts }
   const flat = (texts: Texts, prefix = ''): readonly (readonly [string, string])[] =>

@@ -73,9 +73,10 @@ ${scopes.length === 0 ? EMPTY : html`<fieldset><legend>${texts.which}</legend>${
 }
 
 /** Asks the person to name the client, because no client's link led here. */
-const whichClient = ({ words: { account, common } }: Frame): Html =>
-  html`<form method="get"><label for="client">${account.delegations.client}</label>
-<input id="client" name="client_id" maxlength="256" required><button type="submit">${common.continue}</button></form>`
+const whichClient = ({ mount, words: { account, common } }: Frame): Html =>
+  html`<p>${account.delegations.lead}</p><form method="get"><label for="client">${account.delegations.client}</label>
+<input id="client" name="client_id" type="text" autocomplete="off" maxlength="256" required><button type="submit">${common.continue}</button></form>
+<p><a href="${mount}${PATHS.account}">${account.delegations.back}</a></p>`
 
 const refusal = (frame: Frame): View =>
   shown(
@@ -135,9 +136,10 @@ export async function endDelegation(parts: AccountParts, { user }: Person, form:
 export async function delegationsOf(parts: AccountParts, frame: Frame, { user, xsrf }: Person): Promise<Html> {
   const { delegations: texts, home } = frame.words.account
   const rows = (await parts.delegations.of(user.id)).map((one) => {
-    const text = fillText(texts.one, { application: one.name, organization: one.organizationName })
+    const label = fillText(texts.one, { application: one.name, organization: one.organizationName })
+    const text = fill(texts.one, { application: strong(one.name), organization: strong(one.organizationName) })
     return html`<form method="post" data-step="delegation">${hidden({ xsrf, delegation: one.client, organization: one.organization })}
-<p>${text}<br><small>${detailsOf(texts, one)}</small></p><button type="submit" class="plain" aria-label="${home.end}: ${text}">${home.end}</button></form>`
+<p>${text}<br><small>${detailsOf(texts, one)}</small></p><button type="submit" class="plain" aria-label="${home.end}: ${label}">${home.end}</button></form>`
   })
   return html`<h2>${texts.list}</h2>${rows.length === 0 ? html`<p>${texts.none}</p>` : rows}
 <p><a href="${frame.mount}${PATHS.accountDelegations}">${texts.title}</a></p>`

@@ -15,6 +15,7 @@ import { isMailAddress, linkMail } from '../mail/mail.ts'
 import { digestOf } from '../mail/mailed-tokens.ts'
 import { opensToOthers } from '../passwords/new-password.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
+import { waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import type { AccountParts } from './deps.ts'
 import { alertOf, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
 import type { AccountVisit } from './visit.ts'
@@ -27,10 +28,11 @@ const CODES_MAX = 5
 const CODE_PURPOSE = 'reset-code'
 const CODE_DIGITS = 8
 
-export function askForLink({ mailer }: AccountParts, { frame }: AccountVisit): View {
+export function askForLink({ mailer }: AccountParts, visit: AccountVisit): View {
+  const { frame } = visit
   const { account, signIn } = frame.words
   const { title, lead, send, noMail } = account.forgotten
-  if (mailer === null) return shown(frame, title, html`<p role="status">${noMail}</p>`)
+  if (mailer === null) return shown(frame, title, html`<p role="status">${noMail}</p>${toSignIn(visit)}`)
   return shown(
     frame,
     title,
@@ -39,9 +41,13 @@ export function askForLink({ mailer }: AccountParts, { frame }: AccountVisit): V
 <label for="email">${signIn.email}</label>
 <input id="email" name="email" type="email" autocomplete="username" maxlength="254" required autofocus>
 <button type="submit">${send}</button>
-</form>`,
+</form>${toSignIn(visit)}`,
   )
 }
+
+/** The way back to the sign-in at which the person had forgotten the password, which may be that of an application. */
+const toSignIn = ({ req, frame: { mount, words } }: AccountVisit): Html =>
+  html`<p><a href="${mount}${waitingSignIn(req)?.path ?? PATHS.account}">${words.common.signIn}</a></p>`
 
 /** The person is looked up after the answer, so that neither its text nor its time tells whether there is one. */
 export async function sendLink(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
@@ -51,7 +57,7 @@ export async function sendLink(parts: AccountParts, visit: AccountVisit, form: U
   if (mailer === null) return askForLink(parts, visit)
   const source = devices.source(req)
   if (!(await mailAttempts.take(`links for ${source.address}`, ASKS_MAX)))
-    return shown(frame, forgotten.title, alertOf(forgotten.tooMany), 'tooMany')
+    return shown(frame, forgotten.title, html`${alertOf(forgotten.tooMany)}${toSignIn(visit)}`, 'tooMany')
   const browser = cookies.mark(req, res)
   const email = form.get('email') ?? ''
   deliveries.later(() => mailLink(parts, { email, source, browser, texts: mails.reset }))
@@ -59,7 +65,7 @@ export async function sendLink(parts: AccountParts, visit: AccountVisit, form: U
   return shown(
     frame,
     forgotten.sentTitle,
-    html`<p role="status">${forgotten.sent}</p><p>${forgotten.code}</p><p class="code">${spaced(code)}</p>`,
+    html`<p role="status">${forgotten.sent}</p><p>${forgotten.code}</p><p class="code">${spaced(code)}</p>${toSignIn(visit)}`,
   )
 }
 
@@ -132,7 +138,7 @@ export async function takeNew(parts: AccountParts, visit: AccountVisit, form: UR
   return shown(
     frame,
     account.reset.doneTitle,
-    html`<p role="status">${account.reset.done}</p><p><a href="${urlOf(parts.issuer, PATHS.account)}">${common.signIn}</a></p>`,
+    html`<p role="status">${account.reset.done}</p><p><a class="act" href="${urlOf(parts.issuer, PATHS.account)}">${common.signIn}</a></p>`,
   )
 }
 

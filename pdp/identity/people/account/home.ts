@@ -1,7 +1,8 @@
 /** The account's first page: sign-ins, connected applications, and ways to sign in. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
-import { fillText } from '../../../shared/pages/words.ts'
+import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
+import { strong } from '../../html/page.ts'
 import type { BrowserSession } from '../../issuer/tokens/revocation.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { contextOf } from '../passwords/new-password.ts'
@@ -106,12 +107,13 @@ async function home(
     return row(person, { end: texts.end, name: 'session', value: one.uid, ...about })
   })
   const others = sessions.length > 2 ? allOthers(person, texts.endOthers) : EMPTY
-  const connected = applications.map(({ id, name, at, offline }) =>
-    row(person, {
+  const connected = applications.map(({ id, name, at, offline }) => {
+    const [text, time] = [offline ? texts.offline : texts.connected, timeOf(at)]
+    return row(person, {
       ...{ end: texts.end, name: 'application', value: id, ending: true },
-      ...plainText(fillText(offline ? texts.offline : texts.connected, { application: name, time: timeOf(at) })),
-    }),
-  )
+      ...{ label: fillText(text, { application: name, time }), text: fill(text, { application: strong(name), time }) },
+    })
+  })
   return shown(
     frame,
     texts.title,
@@ -130,8 +132,6 @@ ${await delegationsOf(parts, frame, person)}
     done === 'gone' ? 'invalid' : 'shown',
   )
 }
-
-const plainText = (label: string) => ({ label, text: html`${label}` })
 
 /** The names by which people know the clients of these sessions. */
 async function namesOf(
@@ -161,7 +161,7 @@ function describeSession(
 }
 
 const allOthers = ({ xsrf }: Person, text: string): Html =>
-  html`<form method="post" data-step="others">${hidden({ xsrf, others: 'yes' })}<button type="submit">${text}</button></form>`
+  html`<form method="post" data-step="others">${hidden({ xsrf, others: 'yes' })}<button type="submit" class="plain">${text}</button></form>`
 
 /** An address that is not verified, with a button to verify it. */
 function addressOf(frame: Frame, person: Person, canMail: boolean): Html {

@@ -13,6 +13,7 @@ import { type AccountVisit, personOf } from './visit.ts'
 /** The name of these pages in the log and in sealed fields. */
 export const PAGE = 'account'
 const PURPOSE = { kind: 'account' } as const
+const UNSENT_PURPOSE = { kind: 'unsent' } as const
 const NOBODY = { email: '', problem: null } as const
 const TARGETS: readonly string[] = [
   ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
@@ -20,11 +21,15 @@ const TARGETS: readonly string[] = [
   PATHS.accountDelegations,
 ]
 
+/** The parameter that tells the sign-in page that a form led to it, which changed nothing. */
+const UNSENT = 'unsent'
+
 /** Sends the browser to sign in and then to this page. */
 export function signInFirst({ issuer }: AccountParts, { req, res }: AccountVisit, to: string): null {
   const waiting = waitingSignIn(req)
   const kept = to === PATHS.accountDelegations ? requestIn(req.url) : []
-  const query = `${new URLSearchParams([['to', to], ...kept])}${waiting === null ? '' : `&${waiting.query}`}`
+  const unsent: [string, string][] = req.method === 'POST' ? [[UNSENT, 'yes']] : []
+  const query = `${new URLSearchParams([['to', to], ...unsent, ...kept])}${waiting === null ? '' : `&${waiting.query}`}`
   goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`, 'same-origin')
   return null
 }
@@ -128,9 +133,11 @@ async function login(
   view: { readonly email: string; readonly problem: PageProblem | null },
 ): Promise<View> {
   const { frame, req } = visit
-  const organization = new URLSearchParams(req.url?.split('?')[1] ?? '').get('organization')
+  const query = new URLSearchParams(req.url?.split('?')[1] ?? '')
+  const organization = query.get('organization')
+  const purpose = query.has(UNSENT) ? UNSENT_PURPOSE : PURPOSE
   const buttons = await parts.elsewhere.buttons(frame, { path: targetOf(visit) }, organization)
   const passkeys = await parts.passkeySteps.offer(turnOf(parts, visit, { waiting: null, sealed: null }))
-  const page = loginPage(frame, { purpose: PURPOSE, ...view, elsewhere: buttons, passkeys })
+  const page = loginPage(frame, { purpose, ...view, elsewhere: buttons, passkeys })
   return { outcome: outcomeOf(view.problem), page }
 }

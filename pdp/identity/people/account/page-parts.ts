@@ -48,17 +48,19 @@ export const hidden = (fields: { readonly [name: string]: string }): readonly Ht
 export const timeOf = (seconds: number | null): string =>
   seconds === null ? '' : `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 
-/** `autocomplete` and the hidden name let a password manager store the new password. */
+/** A name for password managers, which ignore fields of the type `hidden`. It stands before the first password of a form. */
+export const usernameField = (email: string | null): Html =>
+  email === null
+    ? EMPTY
+    : html`<input name="username" type="text" autocomplete="username" value="${email}" readonly hidden>`
+
+/** `email`: null in a form that names the person already. */
 export function newPasswordFields(
   { account: { reset }, common }: Words,
   view: { email: string | null; problem: NewPasswordProblem | null },
 ): Html {
   const described = view.problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
-  const name =
-    view.email === null
-      ? EMPTY
-      : html`<input type="hidden" name="username" autocomplete="username" value="${view.email}">`
-  return html`${name}
+  return html`${usernameField(view.email)}
 <label for="password">${reset.password}</label>
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required${described}>
 <label for="repeated">${reset.repeated}</label>

@@ -7,7 +7,15 @@ import { startSession } from '../sign-in/approval-sign-in.ts'
 import type { AccountParts } from './deps.ts'
 import { hashed } from './forgotten.ts'
 import { PAGE } from './own-sign-in.ts'
-import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
+import {
+  alertOf,
+  hidden,
+  type NewPasswordProblem,
+  newPasswordFields,
+  shown,
+  usernameField,
+  type View,
+} from './page-parts.ts'
 import type { AccountVisit, Person } from './visit.ts'
 
 export const showChange = async (_parts: AccountParts, { frame }: AccountVisit, person: Person): Promise<View> =>
@@ -67,10 +75,10 @@ function changePage(frame: Frame, person: Person, problem: NewPasswordProblem | 
     frame,
     change.title,
     html`${alertOf(problem === null ? null : passwordProblems[problem])}
-<form method="post" data-step="change">${hidden({ xsrf: person.xsrf })}
+<form method="post" data-step="change">${hidden({ xsrf: person.xsrf })}${usernameField(person.user.email)}
 <label for="present">${change.present}</label>
 <input id="present" name="present" type="password" autocomplete="current-password" maxlength="1024" required>
-${newPasswordFields(frame.words, { email: person.user.email, problem })}
+${newPasswordFields(frame.words, { email: null, problem })}
 <button type="submit">${change.save}</button>
 </form><p><a href="${frame.mount}${PATHS.account}">${change.back}</a></p>`,
     outcome,

@@ -2,7 +2,7 @@
 
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import { lockPerson } from '../../../engine/store/journal-lock.ts'
-import { html } from '../../../shared/base/html.ts'
+import { type Html, html } from '../../../shared/base/html.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { Frame } from '../../html/frame.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
@@ -23,7 +23,7 @@ export async function askToConfirm(parts: AccountParts, { req, frame }: AccountV
     verification.title,
     html`<p>${verification.lead} <strong>${found.email}</strong></p>
 <form method="post" data-step="verification">${hidden({ xsrf: person.xsrf })}
-<button type="submit" name="action" value="confirm">${verification.confirm}</button></form>`,
+<button type="submit" name="action" value="confirm">${verification.confirm}</button></form>${back(frame)}`,
   )
 }
 
@@ -40,14 +40,14 @@ async function mailLink(parts: AccountParts, { frame }: AccountVisit, { user }: 
   const { id, email } = user
   const { verification, mails } = frame.words.account
   if (mailer === null || email === null || !isMailAddress(email))
-    return shown(frame, verification.title, alertOf(verification.noMail), 'invalid')
+    return shown(frame, verification.title, html`${alertOf(verification.noMail)}${back(frame)}`, 'invalid')
   if (!(await mailAttempts.take(`verification of ${id}`, MAILS_MAX)))
-    return shown(frame, verification.title, alertOf(verification.tooMany), 'tooMany')
+    return shown(frame, verification.title, html`${alertOf(verification.tooMany)}${back(frame)}`, 'tooMany')
   const token = await tokens.create(sql, 'verification', { user: id, email, browser: null })
   const mail = linkMail(mails.verification, `${urlOf(issuer, PATHS.accountVerification)}?token=${token}`)
   deliveries.later(() => mailer.send({ to: email, ...mail }))
   log.info({ event: 'verification_asked', user: id })
-  return shown(frame, verification.sentTitle, html`<p role="status">${verification.sent}</p>`)
+  return shown(frame, verification.sentTitle, html`<p role="status">${verification.sent}</p>${back(frame)}`)
 }
 
 async function confirm(
@@ -78,17 +78,15 @@ async function confirm(
 
 function verified(frame: Frame): View {
   const { verification } = frame.words.account
-  return shown(
-    frame,
-    verification.doneTitle,
-    html`<p role="status">${verification.done}</p><p><a href="${frame.mount}${PATHS.account}">${verification.back}</a></p>`,
-  )
+  return shown(frame, verification.doneTitle, html`<p role="status">${verification.done}</p>${back(frame)}`)
 }
 
 /** `isDone`: the address is verified already, so a form or link that is used twice shows success. */
 function notGood(frame: Frame, isDone: boolean): View {
   if (isDone) return verified(frame)
-  const { goneTitle, gone, back } = frame.words.account.verification
-  const body = html`${alertOf(gone)}<p><a href="${frame.mount}${PATHS.account}">${back}</a></p>`
-  return shown(frame, goneTitle, body, 'invalid')
+  const { goneTitle, gone } = frame.words.account.verification
+  return shown(frame, goneTitle, html`${alertOf(gone)}${back(frame)}`, 'invalid')
 }
+
+const back = ({ mount, words }: Frame): Html =>
+  html`<p><a href="${mount}${PATHS.account}">${words.account.verification.back}</a></p>`

@@ -127,7 +127,7 @@ async function decline(
   log.info({ event: 'invitation_declined', user, organization, invitation: id })
   const { declinedTitle, declined } = frame.words.joining
   const text = fill(declined, { organization: strong(found.organizationName) })
-  return shown(frame, declinedTitle, html`<p role="status">${text}</p>`)
+  return shown(frame, declinedTitle, html`<p role="status">${text}</p><p>${frame.words.common.canClose}</p>`)
 }
 
 async function find(

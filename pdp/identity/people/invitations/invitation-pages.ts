@@ -50,7 +50,7 @@ export function otherPersonPage(frame: Frame, found: PendingInvitation, person: 
     frame,
     joining.title,
     html`${gift(frame, found)}<p role="alert" id="problem">${fill(joining.notYou, { person: strong(nameOf(person)) })}</p>
-<p><a href="${frame.mount}${PATHS.accountSignIn}?${to.toString()}">${joining.signInAs}</a></p>`,
+<p><a class="act" href="${frame.mount}${PATHS.accountSignIn}?${to.toString()}">${joining.signInAs}</a></p>`,
     'invalid',
   )
 }

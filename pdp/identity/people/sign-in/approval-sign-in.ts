@@ -38,13 +38,16 @@ export type ApprovalSignInDeps = {
   readonly passkeySteps: PasskeySteps
 }
 
-export function askToSignIn(
-  frame: Frame,
+export async function askToSignIn(
+  { passkeySteps, devices }: ApprovalSignInDeps,
+  { req, res, frame }: ApprovalVisit,
   missing: MissingStep,
   view: { email?: string; problem?: LoginProblem } = {},
-): Step {
+): Promise<Step> {
   const { email = '', problem = null } = view
-  return { outcome: outcomeOf(problem), page: loginPage(frame, { purpose: PURPOSES[missing], email, problem }) }
+  const passkeys = await passkeySteps.offer({ req, res, at: PAGE, source: devices.source(req) })
+  const page = loginPage(frame, { purpose: PURPOSES[missing], email, problem, passkeys })
+  return { outcome: outcomeOf(problem), page }
 }
 
 /** `hidden`: the sealed password step, or the signature of the session to which the second factor is added. */
@@ -73,7 +76,7 @@ export async function takePasskey(
   { form, waiting }: { form: URLSearchParams; waiting: Waiting | null },
 ): Promise<Step> {
   const whose = isSecond(form) ? (waiting ?? deps.signIn.open(form.get('password_accepted') ?? '', PAGE)) : null
-  if (isSecond(form) && whose === null) return askToSignIn(visit.frame, 'session')
+  if (isSecond(form) && whose === null) return askToSignIn(deps, visit, 'session')
   const turn = turnOf(deps, visit, { waiting: whose, hidden: whose === null ? {} : hiddenOf(form, waiting) })
   if (form.get('action') === 'app' && whose !== null)
     return deps.passkeySteps.askForSecond({ ...turn, waiting: whose }, null)
@@ -93,7 +96,7 @@ export async function takePassword(
   const email = form.get('email') ?? ''
   const source = deps.devices.source(visit.req)
   const outcome = await deps.signIn.password({ email, password: form.get('password') ?? '', client: PAGE, source })
-  if ('problem' in outcome) return askToSignIn(visit.frame, 'session', { email, problem: outcome.problem })
+  if ('problem' in outcome) return askToSignIn(deps, visit, 'session', { email, problem: outcome.problem })
   if ('waiting' in outcome) {
     const { waiting } = outcome
     return askForSecond(deps, visit, { waiting, hidden: { password_accepted: deps.signIn.seal(waiting, PAGE) } })
@@ -109,7 +112,7 @@ export async function takeCode(
 ): Promise<Step> {
   const sealed = form.get('password_accepted') ?? ''
   const whose = waiting ?? deps.signIn.open(sealed, PAGE)
-  if (whose === null) return askToSignIn(visit.frame, 'session')
+  if (whose === null) return askToSignIn(deps, visit, 'session')
   const source = deps.devices.source(visit.req)
   const outcome = await deps.signIn.code({ waiting: whose, code: form.get('code') ?? '', client: PAGE, source })
   if (!('problem' in outcome)) {

@@ -65,7 +65,7 @@ export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, r
   const form = await readForm(req)
   if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
   if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
-  if (form.get('action') === 'switch') return show(deps, visit, askToSignIn(frame, 'session'))
+  if (form.get('action') === 'switch') return show(deps, visit, await askToSignIn(deps, visit, 'session'))
   const isOurs = isOurForm(deps, session, form)
   const take = SECOND_STEPS.get(form.get('action') ?? '')
   if (take !== undefined) {
@@ -98,7 +98,7 @@ async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise
 async function list(deps: ApprovalDeps, visit: ApprovalVisit, done: Done): Promise<void> {
   const { accountId } = (await signedIn(deps, visit.session)) ?? { accountId: null }
   const user = accountId === null ? null : await deps.directory.user(accountId)
-  if (accountId === null || user === null) return show(deps, visit, askToSignIn(visit.frame, 'session'))
+  if (accountId === null || user === null) return show(deps, visit, await askToSignIn(deps, visit, 'session'))
   const presented = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
   const requests = presented.filter((request) => request !== null)
   const person = user.email ?? user.name ?? accountId
@@ -113,7 +113,7 @@ async function decide(deps: ApprovalDeps, visit: ApprovalVisit, form: URLSearchP
   const { session } = visit
   const provider = deps.provider()
   const waiting = await signedIn(deps, session)
-  if (waiting === null) return show(deps, visit, askToSignIn(visit.frame, 'session'))
+  if (waiting === null) return show(deps, visit, await askToSignIn(deps, visit, 'session'))
   const { accountId } = waiting
   const name = form.get('request')
   const request = (await pending(deps, accountId)).find(({ jti }) => nameOf(jti) === name)
@@ -122,7 +122,7 @@ async function decide(deps: ApprovalDeps, visit: ApprovalVisit, form: URLSearchP
     await provider.backchannelResult(request, new errors.AccessDenied('the person refused'))
     return list(deps, visit, 'denied')
   }
-  if (isTooOld(session, request)) return show(deps, visit, askToSignIn(visit.frame, 'fresh'))
+  if (isTooOld(session, request)) return show(deps, visit, await askToSignIn(deps, visit, 'fresh'))
   const client = await provider.Client.find(request.clientId)
   const isDemanded = deps.demands(client) && !hasTwoFactors(session.acr)
   if (isDemanded || !meets(session.acr, splitScope(paramsOf(request).acr_values))) {

@@ -284,7 +284,13 @@ async function showLogin(
   const organization = client.portcullis_organization ?? paramsOf(interaction).organization ?? null
   const buttons = await elsewhere.buttons(frame, target, organization)
   const passkeys = await passkeySteps.offer(turnOf(deps, exchange, { sealed: null, waiting: null }))
-  const page = loginPage(frame, { purpose: purposeOf(exchange), ...view, elsewhere: buttons, passkeys })
+  const page = loginPage(frame, {
+    purpose: purposeOf(exchange),
+    ...view,
+    elsewhere: buttons,
+    passkeys,
+    from: interaction.uid,
+  })
   showStep(exchange, { outcome: outcomeOf(view.problem), page })
 }
 

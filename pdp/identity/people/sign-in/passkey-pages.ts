@@ -4,7 +4,15 @@ import type { Frame } from '../../html/frame.ts'
 import { type Page, page } from '../../html/page.ts'
 import { passkeyParts } from '../../html/page-scripts.ts'
 import { PATHS } from '../../oauth/paths.ts'
-import { hiddenFields, type LoginProblem, type Purpose, problemOf, reason, recoveryForm } from './sign-in-pages.ts'
+import {
+  anotherAccount,
+  hiddenFields,
+  type LoginProblem,
+  type Purpose,
+  problemOf,
+  reason,
+  recoveryForm,
+} from './sign-in-pages.ts'
 
 /** `options`: for the browser; null when no passkey can be asked for now. */
 export function passkeyPage(
@@ -42,7 +50,7 @@ export function passkeyPage(
   return page(
     frame,
     passkeys.askTitle,
-    html`${reason(frame.words, view.purpose)}${alert}<p>${passkeys.askLead}</p>${ask}${instead}${view.isSecond ? recoveryForm(frame.words, hidden, view.problem) : EMPTY}`,
+    html`${reason(frame.words, view.purpose)}${alert}<p>${passkeys.askLead}</p>${ask}${instead}${view.isSecond ? html`${recoveryForm(frame.words, hidden, view.problem)}${anotherAccount(frame.words, view.purpose)}` : EMPTY}`,
     { files: [PATHS.passkeyScript] },
   )
 }

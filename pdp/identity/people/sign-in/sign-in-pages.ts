@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
+import { notYou } from '../../html/consent-page.ts'
 import type { Frame } from '../../html/frame.ts'
 import { type Page, page, strong } from '../../html/page.ts'
 import { autofillForm } from '../../html/page-scripts.ts'
@@ -28,17 +29,28 @@ export const outcomeOf = (problem: PageProblem | null): StatusName => (problem =
 /** The purpose of the sign-in: an application, to which the person can refuse it, or a page of our own. */
 export type Purpose =
   | { readonly kind: 'application'; readonly name: string }
-  | { readonly kind: 'requests' | 'account' | 'again' | 'withCode' }
+  | { readonly kind: 'requests' | 'account' | 'unsent' | 'again' | 'withCode' }
 
-/** `elsewhere`: buttons of other providers. `passkeys`: options for the browser; null: passkeys are not offered. */
 export function loginPage(
   frame: Frame,
-  view: { purpose: Purpose; email: string; problem: PageProblem | null; elsewhere?: Html; passkeys?: object | null },
+  view: {
+    readonly purpose: Purpose
+    readonly email: string
+    readonly problem: PageProblem | null
+    /** Buttons of other providers. */
+    readonly elsewhere?: Html
+    /** Options for the browser; null: passkeys are not offered. */
+    readonly passkeys?: object | null
+    /** The interaction to which a person comes back who has forgotten the password. */
+    readonly from?: string
+  },
 ): Page {
   const focus = (on: boolean) => (on ? html` autofocus` : EMPTY)
   const { signIn, common } = frame.words
   const { alert, described } = problemOf(frame.words, view.problem)
   const offer = view.passkeys ?? null
+  const from: [string, string][] = view.from === undefined ? [] : [[FROM, view.from]]
+  const forgotten = new URLSearchParams([['ui_locales', frame.words.lang], ...from])
   return page(
     frame,
     signIn.title,
@@ -50,7 +62,7 @@ export function loginPage(
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required data-show="${common.showPassword}"${focus(view.email !== '')}>
 <button type="submit" name="action" value="login">${common.signIn}</button>${cancel(frame.words, view.purpose)}
 </form>${frame.passkeys ? passkeyForm(frame.words.factors.passkeys.signIn) : EMPTY}${view.elsewhere ?? EMPTY}
-<p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>${offer === null ? EMPTY : autofillForm(offer)}`,
+<p><a href="${frame.mount}${PATHS.accountForgotten}?${forgotten.toString()}">${signIn.forgotten}</a></p>${offer === null ? EMPTY : autofillForm(offer)}`,
     { files: [PATHS.pageScript, ...(offer === null ? [] : [PATHS.passkeyScript])] },
   )
 }
@@ -78,7 +90,7 @@ ${hidden}
 <label for="code">${code.label}</label>
 <input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${code.form}" maxlength="8" required autofocus${view.problem === 'wrongRecovery' ? EMPTY : described}>
 <button type="submit" name="action" value="code">${common.continue}</button>${cancel(frame.words, view.purpose)}
-</form>${view.passkey ? passkeyForm(frame.words.factors.passkeys.instead, hidden) : EMPTY}${recoveryForm(frame.words, hidden, view.problem)}`,
+</form>${view.passkey ? passkeyForm(frame.words.factors.passkeys.instead, hidden) : EMPTY}${recoveryForm(frame.words, hidden, view.problem)}${anotherAccount(frame.words, view.purpose)}`,
   )
 }
 
@@ -103,7 +115,7 @@ export function secondFactorNeededPage(
     html`<p>${fill(needed.lead, { application: strong(application) })}</p><p>${needed.choose}</p>
 <p>${add(PATHS.accountAuthenticator, app.title)}${add(PATHS.accountPasskeys, passkeys.add)}</p>
 <form method="post" data-step="needed">${cancel(words, { kind: 'application', name: application })}
-</form>`,
+</form>${notYou(words)}`,
   )
 }
 
@@ -153,12 +165,22 @@ export function problemOf({ signIn, factors }: Words, problem: PageProblem | nul
   return { alert, described: html` aria-invalid="true" aria-describedby="problem"` }
 }
 
-const REASONS = { requests: 'toSeeRequests', account: 'toAccount', again: 'again', withCode: 'withCode' } as const
+const REASONS = {
+  requests: 'toSeeRequests',
+  account: 'toAccount',
+  unsent: 'unsent',
+  again: 'again',
+  withCode: 'withCode',
+} as const
 
 export function reason({ signIn }: Words, purpose: Purpose): Html {
   if (purpose.kind !== 'application') return html`<p>${signIn[REASONS[purpose.kind]]}</p>`
   return html`<p>${fill(signIn.toApplication, { application: strong(purpose.name) })}</p>`
 }
+
+/** The person who is to give a second factor may be signed in with the wrong account. */
+export const anotherAccount = (words: Words, { kind }: Purpose): Html =>
+  kind === 'application' || kind === 'withCode' ? notYou(words) : EMPTY
 
 const cancel = ({ common }: Words, purpose: Purpose): Html =>
   purpose.kind === 'application'

@@ -38,7 +38,7 @@ export async function leave(
 ): Promise<View | null> {
   const { id, target, person, connects } = wanted
   const provider = await providers.find(id)
-  if (provider === null) return problemPage(visit.frame, 'removed')
+  if (provider === null) return problemPage(visit.frame, 'removed', { target })
   const random = (): string => randomBytes(32).toString('base64url')
   const asked = { state: random(), nonce: random(), verifier: random() }
   // A person who is signed in already came for something that needs a recent sign-in.
@@ -55,7 +55,7 @@ export async function leave(
     goTo(visit.res, url)
     return null
   } catch (err) {
-    return failed(account, visit, { provider, err })
+    return failed(account, visit, { provider, target, err })
   }
 }
 
@@ -73,35 +73,36 @@ export async function comeBack(parts: UpstreamParts, visit: AccountVisit, id: st
   sealed.dropWay(visit.res)
   sealed.dropHalfway(visit.res)
   sealed.dropStranger(visit.res)
-  if (!(await returns.take(`return ${state}`, 1))) return problemPage(visit.frame, 'lost')
+  const { target } = way
+  if (!(await returns.take(`return ${state}`, 1))) return problemPage(visit.frame, 'lost', { target })
   const provider = await providers.find(id)
   if (provider === null || provider.issuer !== way.issuer || provider.client_id !== way.clientId)
-    return problemPage(visit.frame, 'removed')
+    return problemPage(visit.frame, 'removed', { target })
   if (parameters.get('error') === 'access_denied') {
     // A provider also answers so about a person who may not use our client there.
     const described = inOneLine(parameters.get('error_description') ?? '')
     const reason = ['access_denied', described].filter((words) => words !== '').join(': ')
     account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
-    return problemPage(visit.frame, 'cancelled', provider.name)
+    return problemPage(visit.frame, 'cancelled', { provider: provider.name, target })
   }
   const callback = new URL(`${returnUrl(account.issuer, id)}?${query}`)
   let person: UpstreamPerson
   try {
     person = await parts.client.redeem(provider, callback, { ...way, state })
   } catch (err) {
-    return failed(account, visit, { provider, err })
+    return failed(account, visit, { provider, target, err })
   }
   const problem = problemOf(parts, provider, { person, way })
   if (problem !== null) {
     const reason = problem === 'domain' ? addressProblem(person) : problem
     account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })
-    return problemPage(visit.frame, problem, provider.name)
+    return problemPage(visit.frame, problem, { provider: provider.name, target })
   }
   const come = { visit, provider, person, fresh: way.fresh }
   if (way.connects !== null) return connect(parts, come, way.connects)
-  const entered = await enter(parts, come, way.target)
+  const entered = await enter(parts, come, target)
   if (entered !== 'again') return entered
-  return leave(parts, visit, { id, target: way.target, person: null, connects: false, again: true })
+  return leave(parts, visit, { id, target, person: null, connects: false, again: true })
 }
 
 function problemOf(
@@ -133,9 +134,10 @@ async function connect(
   const present = await personOf(account, visit)
   if (present === null || !present.isFresh || present.user.id !== by.user || present.session.uid !== by.session)
     return problemPage(visit.frame, 'otherPerson')
-  if (!(await mayUse(parts, provider, by.user))) return problemPage(visit.frame, 'notMember', provider.name)
+  if (!(await mayUse(parts, provider, by.user)))
+    return problemPage(visit.frame, 'notMember', { provider: provider.name })
   if ((await links.userOf(person)) !== by.user && !(await links.add(person, { user: by.user, by }, contextOf(by.user))))
-    return problemPage(visit.frame, 'taken', provider.name)
+    return problemPage(visit.frame, 'taken', { provider: provider.name })
   account.log.info({ event: 'foreign_identity_connected', user: by.user, provider: provider.id })
   account.notices.send(by.user, 'serviceConnected', visit.frame)
   return connectedPage(visit.frame, provider.name, person)
@@ -144,10 +146,10 @@ async function connect(
 function failed(
   { log }: UpstreamParts['account'],
   { frame }: AccountVisit,
-  { provider, err }: { readonly provider: ProviderWithSecret; readonly err: unknown },
+  { provider, target, err }: { readonly provider: ProviderWithSecret; readonly target: Target; readonly err: unknown },
 ): View {
   const isTheirs = err instanceof UpstreamRefused
   const reason = messageOf(err)
   log.warn({ event: 'foreign_sign_in_failed', provider: provider.id, issuer: provider.issuer, reason })
-  return problemPage(frame, isTheirs ? 'refused' : 'unreachable', provider.name)
+  return problemPage(frame, isTheirs ? 'refused' : 'unreachable', { provider: provider.name, target })
 }

@@ -71,12 +71,13 @@ async function enterAs(
 ): Promise<View | null | 'again'> {
   const { account, sealed } = parts
   const { visit, provider, person } = come
-  if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
+  if (!(await mayUse(parts, provider, user)))
+    return problemPage(visit.frame, 'notMember', { provider: provider.name, target })
   const waiting = { accountId: user, ts: signedInAt(parts, come) }
-  if (!(await account.isSignedIn(user, secondsOf(parts)))) return problemPage(visit.frame, 'blocked')
+  if (!(await account.isSignedIn(user, secondsOf(parts)))) return problemPage(visit.frame, 'blocked', { target })
   // The person was signed out here after that sign-in: the provider's older session must not sign in again.
   if (!(await account.isSignedIn(user, waiting.ts)))
-    return come.fresh ? problemPage(visit.frame, 'notFresh', provider.name) : 'again'
+    return come.fresh ? problemPage(visit.frame, 'notFresh', { provider: provider.name, target }) : 'again'
   const isTrusted = person.acr !== null && provider.trusted_acr?.includes(person.acr) === true
   if (!isTrusted && (await account.secondFactor.has(user))) {
     account.log.info({ event: 'foreign_sign_in_waits', user, provider: provider.id })
@@ -123,8 +124,8 @@ export async function takeCode(
 ): Promise<View | null> {
   const { account, providers, sealed } = parts
   const provider = await providers.find(halfway.provider)
-  if (provider === null) return problemPage(visit.frame, 'removed')
   const { accountId, ts, target } = halfway
+  if (provider === null) return problemPage(visit.frame, 'removed', { target })
   const taken = await takeSecond(parts, visit, { form, waiting: { accountId, ts }, hidden: {} })
   if (!('signedIn' in taken)) return taken
   sealed.dropHalfway(visit.res)

@@ -42,9 +42,11 @@ ${providerButtons(frame, offered, fields, (words) => words.upstream.connect)}${b
 function row(frame: Frame, { xsrf }: Person, { link, name }: { readonly link: Link; readonly name: string }): Html {
   const { upstream } = frame.words
   const time = new Date(link.linkedAt * 1_000).toISOString().slice(0, 10)
-  const text = fillText(upstream.connected, { provider: name, person: nameOf(frame, { ...link, name: null }), time })
+  const known = nameOf(frame, { ...link, name: null })
+  const label = fillText(upstream.connected, { provider: name, person: known, time })
+  const text = fill(upstream.connected, { provider: strong(name), person: strong(known), time })
   return html`<form method="post" data-step="disconnect">${hidden({ xsrf, identity: keyOf(link) })}
-<p>${text}</p><button type="submit" name="action" value="disconnect" class="plain" aria-label="${upstream.disconnect}: ${text}">${upstream.disconnect}</button></form>`
+<p>${text}</p><button type="submit" name="action" value="disconnect" class="plain" aria-label="${upstream.disconnect}: ${label}">${upstream.disconnect}</button></form>`
 }
 
 export async function disconnect(

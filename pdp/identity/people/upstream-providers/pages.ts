@@ -7,6 +7,7 @@ import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import type { StatusName } from '../../oauth/status.ts'
 import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
+import type { Target } from '../sign-in/sign-in.ts'
 import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
 import type { UpstreamPerson } from './client.ts'
 
@@ -18,17 +19,26 @@ const OUTCOMES: { readonly [problem in Problem]?: StatusName } = {
   blocked: 'forbidden',
 }
 
-/** `provider`: the provider's name. */
-export function problemPage(frame: Frame, problem: Problem, provider = ''): View {
-  const { problems, again } = frame.words.upstream
-  const path =
-    problem === 'last' || problem === 'taken' || problem === 'otherPerson' ? PATHS.accountProviders : PATHS.account
+/** `provider`: the provider's name. `target`: where the person wanted to go, and can begin again. */
+export function problemPage(
+  frame: Frame,
+  problem: Problem,
+  { provider = '', target }: { readonly provider?: string; readonly target?: Target } = {},
+): View {
+  const ofLinks = problem === 'last' || problem === 'taken' || problem === 'otherPerson'
+  const to = ofLinks ? { path: PATHS.accountProviders } : (target ?? { path: PATHS.account })
   return shown(
     frame,
-    problems.title,
-    html`${alertOf(fillText(problems[problem], { provider }))}<p><a href="${frame.mount}${path}">${again}</a></p>`,
+    frame.words.upstream.problems.title,
+    html`${alertOf(fillText(frame.words.upstream.problems[problem], { provider }))}${again(frame, to)}`,
     OUTCOMES[problem] ?? 'invalid',
   )
+}
+
+/** A link to the page at which the person began; it offers all ways to sign in. */
+function again({ mount, words }: Frame, target: Target): Html {
+  const path = 'path' in target ? target.path : `${PATHS.interaction}/${target.interaction}`
+  return html`<p><a href="${mount}${path}">${words.upstream.again}</a></p>`
 }
 
 /** One form for each provider, so that buttons need no script. */
@@ -57,12 +67,13 @@ export function proofPage(
   view: {
     readonly provider: string
     readonly person: UpstreamPerson
+    readonly target: Target
     readonly email: string
     readonly problem: LoginProblem | null
   },
 ): View {
-  const { upstream, signIn } = frame.words
-  const { provider, person, email, problem } = view
+  const { upstream, signIn, common } = frame.words
+  const { provider, person, target, email, problem } = view
   const described = problem === null ? EMPTY : html` aria-invalid="true" aria-describedby="problem"`
   const text = problem === null ? null : signIn[problem === 'tooMany' || problem === 'busy' ? problem : 'wrong']
   const known = fill(upstream.proofKnown, { provider: strong(provider), person: strong(nameOf(frame, person)) })
@@ -74,10 +85,11 @@ export function proofPage(
 <label for="email">${signIn.email}</label>
 <input id="email" name="email" type="email" autocomplete="username" maxlength="254" required value="${email}"${described}>
 <label for="password">${signIn.password}</label>
-<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required>
+<input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required data-show="${common.showPassword}">
 <button type="submit" name="action" value="login">${upstream.proofConnect}</button>
 </form>
-<p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>`,
+<p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>${again(frame, target)}`,
     problem === null ? 'shown' : problem === 'tooMany' ? 'tooMany' : problem === 'busy' ? 'unavailable' : 'invalid',
+    'script',
   )
 }

@@ -74,8 +74,8 @@ async function showProof(parts: UpstreamParts, visit: AccountVisit): Promise<Vie
   const found = await strangerOf(parts, visit)
   if (found === null) return problemPage(visit.frame, 'lost')
   const { stranger, provider } = found
-  const { person } = stranger
-  return proofPage(visit.frame, { provider: provider.name, person, email: person.email ?? '', problem: null })
+  const { person, target } = stranger
+  return proofPage(visit.frame, { provider: provider.name, person, target, email: person.email ?? '', problem: null })
 }
 
 /** Reads the provider again: meanwhile it may be deleted, or restricted to others. */
@@ -93,6 +93,7 @@ async function prove(parts: UpstreamParts, visit: AccountVisit, form: URLSearchP
   const found = await strangerOf(parts, visit)
   if (found === null) return problemPage(visit.frame, 'lost')
   const { stranger, provider } = found
+  const theirs = { person: stranger.person, target: stranger.target }
   const accepted = form.get('password_accepted') ?? ''
   const waiting = account.signIn.open(accepted, PROOF)
   if (waiting !== null) {
@@ -105,7 +106,7 @@ async function prove(parts: UpstreamParts, visit: AccountVisit, form: URLSearchP
   const source = account.devices.source(visit.req)
   const outcome = await account.signIn.password({ email, password, client: PAGE, source })
   if ('problem' in outcome)
-    return proofPage(visit.frame, { provider: provider.name, person: stranger.person, email, problem: outcome.problem })
+    return proofPage(visit.frame, { provider: provider.name, ...theirs, email, problem: outcome.problem })
   if (!('waiting' in outcome)) return proven(parts, visit, { stranger, signedIn: outcome })
   const hidden = { password_accepted: account.signIn.seal(outcome.waiting, PROOF) }
   return askForSecond(parts, visit, { waiting: outcome.waiting, hidden })
@@ -121,11 +122,12 @@ async function proven(
   const { person, target } = stranger
   const user = signedIn.accountId
   const provider = await providers.find(stranger.provider)
-  if (provider === null) return problemPage(visit.frame, 'removed')
-  if (!(await mayUse(parts, provider, user))) return problemPage(visit.frame, 'notMember', provider.name)
+  if (provider === null) return problemPage(visit.frame, 'removed', { target })
+  if (!(await mayUse(parts, provider, user)))
+    return problemPage(visit.frame, 'notMember', { provider: provider.name, target })
   sealed.dropStranger(visit.res)
   if ((await links.userOf(person)) !== user && !(await links.add(person, { user, by: signedIn }, contextOf(user))))
-    return problemPage(visit.frame, 'taken', provider.name)
+    return problemPage(visit.frame, 'taken', { provider: provider.name })
   account.log.info({ event: 'foreign_identity_connected', user, provider: provider.id })
   account.notices.send(user, 'serviceConnected', visit.frame)
   return goOn(parts, visit, { signedIn, target })

@@ -95,7 +95,7 @@ async function blockPage(visit: ConsoleVisit, user: string): Promise<View> {
     joined(clients.map(name)),
   ])
   const shown = table(visit, {
-    id: 'memberships',
+    id: 'sessions-that-end',
     caption: 'Sessions that end',
     columns: ['Session', 'Signed in', 'Clients'],
     rows,
@@ -136,7 +136,7 @@ async function offboardPage(visit: ConsoleVisit, user: string): Promise<View> {
   return {
     title: `Offboard ${user}?`,
     body: html`<p>${name(user)} is shut out at once: sessions and tokens end, and no sign-in counts any more. All of this is taken away:</p>
-${table(visit, { id: 'sessions-that-end', isWhole: true, caption: html`Held by ${name(user)}${complete ? EMPTY : ', and more'}`, columns: ['Kind', 'What', 'Organization'], rows, empty: html`<p>${name(user)} holds nothing.</p>` })}
+${table(visit, { id: 'holdings', isWhole: true, caption: html`Held by ${name(user)}${complete ? EMPTY : ', and more'}`, columns: ['Kind', 'What', 'Organization'], rows, empty: html`<p>${name(user)} holds nothing.</p>` })}
 ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', visit.csrf)}${hidden('do', 'offboard')}<button type="submit" class="destructive">Shut out, and take away ${count}</button></form>
 <p>${link(address('people', { org, user }), 'Back, and change nothing')}</p>`,
   }
@@ -159,7 +159,7 @@ function membershipTable(
   }
   const isMember = memberships.some(({ organization }) => organization === visit.organization)
   const shown = table(visit, {
-    id: 'holdings',
+    id: 'memberships',
     caption: 'Memberships',
     columns: ['Organization', 'Tier', 'Status', 'Do'],
     rows: memberships.map((one) => [

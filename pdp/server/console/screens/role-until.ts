@@ -89,10 +89,38 @@ ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', v
 <button type="submit">Give the role until then</button> ${link(backTo(visit, { log: org, change: { kind: 'role_grant', op: 'write', grant: given } }), 'Cancel')}</form>`
 }
 
+/** How many relationships of the group are read, and how many the page names. */
+const [READ_MAX, NAMED_MAX] = [1_000, 5]
+
+/**
+ * A page that refuses the change while the group does not hold the role and already has others in it, whom somebody without a right
+ * to give roles may have put there: they would hold the role, too, and for ever. Null: there is nobody else.
+ */
+async function othersFirst(visit: ConsoleVisit, { org, grant, tuple }: Plan): Promise<View | null> {
+  const { store } = visit.deps.management
+  const found = await store.tuples(org, { object: tuple.object }, { after: null, countMax: READ_MAX })
+  const others = found.filter(
+    ({ relation, subject, expiresAtMs }) =>
+      (relation !== 'member' || subject !== tuple.subject) &&
+      (expiresAtMs === null || expiresAtMs > visit.reading.nowMs),
+  )
+  if (others.length === 0 && found.length < READ_MAX) return null
+  const shown = visit.may('relationships:read') ? others.slice(0, NAMED_MAX) : []
+  const named = shown.map((one) => html`<li>${name(formatTuple(one))}</li>`)
+  const more = others.length > shown.length ? html`<li>more than is shown here</li>` : EMPTY
+  const to = link(address('relationships', { org, object: tuple.object }), 'Relationships of this group')
+  const body = html`${alert(html`Nothing was written: ${name(grant.subject)} does not hold the role yet, and has others in it. They would hold the role, too, without this end. Remove them first.`)}
+<ul>${named}${more}</ul><p>${to}</p>`
+  return { title: 'Preview', status: 409, body }
+}
+
 /** Shows the preview of a change with an end (`until`), or of any other change. */
 export async function showEndingChange(visit: ConsoleVisit): Promise<View> {
   if (visit.query('until').trim() === '') return showChange(visit)
-  return { title: 'Preview', body: await preview(visit, await planOf(visit)) }
+  const plan = await planOf(visit)
+  const { isGranted } = await storedOf(visit, plan)
+  const refused = isGranted ? null : await othersFirst(visit, plan)
+  return refused ?? { title: 'Preview', body: await preview(visit, plan) }
 }
 
 export async function actEndingChange(visit: ConsoleVisit): Promise<View> {
@@ -102,6 +130,8 @@ export async function actEndingChange(visit: ConsoleVisit): Promise<View> {
   const stale = mustSignInAgain(visit, hereWith(plan))
   if (stale !== null) return stale
   const stored = await storedOf(visit, plan)
+  const refused = stored.isGranted ? null : await othersFirst(visit, plan)
+  if (refused !== null) return refused
   // A form that was sent twice has already written its change.
   if (textOf(stored) !== textOf({ isGranted: true, tuple })) {
     if (visit.form('stored') !== textOf(stored)) {

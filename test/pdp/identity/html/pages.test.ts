@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { consentPage } from '../../../../pdp/identity/html/consent-page.ts'
 import { errorPage, type Trouble, troubleOf } from '../../../../pdp/identity/html/error-page.ts'
-import type { Frame } from '../../../../pdp/identity/html/frame.ts'
+import { type Frame, nameOf } from '../../../../pdp/identity/html/frame.ts'
 import { type Page, page } from '../../../../pdp/identity/html/page.ts'
 import { ENGLISH, LANGUAGES, type Words } from '../../../../pdp/identity/html/words/words.ts'
 import { approvalPage } from '../../../../pdp/identity/people/sign-in/approval-pages.ts'
@@ -109,6 +109,18 @@ test('a page that asks for a password may run the scripts of ours that it names,
     'script-src https://id.example/account/page.js https://id.example/account/passkey.js',
   )
   expect(policy(errorPage(frameOf(ENGLISH), { trouble: 'failed', code: 'server_error' }))).toBe('')
+})
+
+test('an application without anything to see in its name is called by its id', () => {
+  const named = (clientName: string): string => nameOf({ clientName, clientId: 'ledger', portcullis_document: false })
+  expect(['\u200b\u2060', '\u3164\u00a0'].map(named)).toEqual(['ledger', 'ledger'])
+  expect(['Ledger', '帳簿', '👩‍👧', '$'].map(named)).toEqual(['Ledger', '帳簿', '👩‍👧', '$'])
+})
+
+test('a name that is written from right to left turns nothing beside it around', () => {
+  const choice = { kind: 'choose', from: [{ id: 'acme', name: 'א\u202e', parent: null }] } as const
+  const { html: text } = consentPage(frameOf(ENGLISH), { clientName: 'a', person: 'p', scopes: [], choice })
+  expect(text).toContain('<bdi>א\u202e</bdi> <small>(acme)</small>')
 })
 
 describe('an error page', () => {

@@ -111,7 +111,7 @@ describe('forms that oidc-provider would send by a script', () => {
     const resumed = await browser.send(path ?? '', { form })
     const page = await open(resumed.headers.get('location') ?? '')
     expectOurs(page)
-    expect(page.html).toContain('Somebody else was signed in')
+    expect(page.html).toContain('Another account was signed in')
     const end = await browser.follow(resumed.headers.get('location') ?? '', () => ({ logout: 'yes' }))
     expect(end.searchParams.get('code')).not.toBeNull()
   })

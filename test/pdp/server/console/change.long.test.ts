@@ -123,6 +123,27 @@ describe('a role', () => {
     expect(shown).toContain(`for group:${group} none held`)
   })
 
+  test('with an end is not given while somebody has put others into its group, who would hold it for ever', async () => {
+    const until = at({ ...ROLE, org: 'globex', until: '+3d' })
+    const put = (what: 'write' | 'delete', tuple: string): Promise<unknown> =>
+      world.manage('POST', '/v1/organizations/globex/relationships', { [what]: [tuple] })
+    const first = await get(root, until)
+    expect(first.status).toBe(200)
+    const form = /<form method="post" action="\/console\/change.*?<\/form>/s.exec(first.text)?.[0] ?? ''
+    const granted = async () =>
+      (await world.manage('GET', '/v1/organizations/globex/role-grants?subject=group:until-docs-exporter')).items
+    for (const member of ['user:mallory', 'group:outsiders#member']) {
+      const tuple = `group:until-docs-exporter#member@${member}`
+      await put('write', tuple)
+      for (const answer of [await get(root, until), await post(root, until, hiddenFields(form))])
+        expect([answer.status, text(answer).includes('has others in it')]).toEqual([409, true])
+      expect(await granted()).toEqual([])
+      await put('delete', tuple)
+    }
+    expect((await confirm(until)).status).toBe(303)
+    expect(await granted()).toHaveLength(1)
+  })
+
   test('with an end is not written when it changed after the preview', async () => {
     const until = at({ ...ROLE, subject: 'user:anna', until: '+3d' })
     const form =

@@ -40,6 +40,8 @@ describe('the setting', () => {
     ['{"terms":"mailto:a@x.example"}', 'needs a terms'],
     ['{"privacy":"https://user:secret@x.example/"}', 'needs a privacy'],
     ['{"support":"tel:123"}', 'needs a support'],
+    ['{"support":"mailto:"}', 'needs a support'],
+    ['{"support":"mailto:the service desk"}', 'needs a support'],
     [`{"support":"https://x.example/${'x'.repeat(2_100)}"}`, 'needs a support'],
   ])('refuses %s', (text, message) => {
     expect(() => parseBranding(text)).toThrow(message)
@@ -99,7 +101,7 @@ describe('a page', () => {
       ...{ tosUri: 'https://l.example/t', policyUri: 'https://l.example/p' },
     })
     const frame = createFrames('https://id.example')(request, { client })
-    expect(page(frame, 'x', html``).html).toContain('Ledger: <a href="https://l.example/t">Terms</a>')
+    expect(page(frame, 'x', html``).html).toContain('<bdi>Ledger</bdi>: <a href="https://l.example/t">Terms</a>')
     expect(policyOf(frame)).toContain(' img-src https://cdn.example/a%3Bb%2Cc.svg;')
   })
 

@@ -84,7 +84,7 @@ describe('a person', () => {
     const page = await (await browser.send('/account', { headers: { 'accept-language': 'de' } })).text()
     expect(page).toContain(german.account.delegations.list)
     expect(page).toMatch(
-      /Bot &amp; Co in der Organisation Acme &amp; Co<br><small>seit \S+ \S+ UTC · bis \S+ \S+ UTC · nur orders:read · zuletzt benutzt /,
+      /<strong>Bot &amp; Co<\/strong> in der Organisation <strong>Acme &amp; Co<\/strong><br><small>seit \S+ \S+ UTC · bis \S+ \S+ UTC · nur orders:read · zuletzt benutzt /,
     )
     const form = { xsrf: hiddenFields(page).xsrf ?? '', delegation: 'bot', organization: 'acme' }
     expect(await (await browser.send('/account', { form })).text()).toContain('It has ended')

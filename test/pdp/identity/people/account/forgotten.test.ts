@@ -64,6 +64,18 @@ describe('who forgot a password', () => {
     expect(event?.payload).toMatchObject({ credential: 'password', change: 'update', initiating_entity: 'user' })
   })
 
+  test('finds the way back to the sign-in of the application, or else to the account', async () => {
+    const page = (await browser.send(createFlow(world).authorizeUrl({}))).headers.get('location') ?? ''
+    const { pathname } = new URL(page, world.issuer)
+    const link = /href="(\/account\/forgotten[^"]*)"/.exec(await (await browser.send(page)).text())?.[1] ?? ''
+    for (const form of [undefined, { email: 'nobody@x.example' }]) {
+      const html = await (await browser.send(link.replaceAll('&amp;', '&'), form && { form })).text()
+      expect(html).toContain(`<a href="${pathname}">Sign in</a>`)
+    }
+    for (const odd of ['', '?sign_in=//evil.example', '?sign_in=..%2F..%2Faccount'])
+      expect(await (await browser.send(FORGOTTEN + odd)).text()).toContain('<a href="/account">Sign in</a>')
+  })
+
   test('gets in although strangers used up the tries of the account', async () => {
     const { email } = await person()
     const stranger = createBrowser(world.issuer)

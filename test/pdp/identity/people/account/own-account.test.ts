@@ -100,7 +100,11 @@ describe('a person', () => {
     await signIn(email)
     const xsrf = await xsrfOf()
     world.time.offsetMs += HOUR_MS / 2
-    expect((await change({ xsrf })).headers.get('location')).toContain('/account/sign-in')
+    const to = (await change({ xsrf })).headers.get('location') ?? ''
+    expect(to).toContain('/account/sign-in')
+    for (const init of [{}, { form: { action: 'login', email, password: 'wrong' } }])
+      expect(await (await browser.send(to, init)).text()).toContain('Nothing was changed yet')
+    expect(await (await browser.send('/account/sign-in?to=/account')).text()).not.toContain('Nothing was changed')
     expect((await signIn(email, createBrowser(world.issuer))).status).toBe(303)
   })
 

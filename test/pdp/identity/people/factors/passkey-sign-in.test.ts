@@ -82,6 +82,15 @@ describe('without a password', () => {
     expect(await shown.text()).toContain(email)
   })
 
+  test('a passkey that the browser fills in signs in on that page, too', async () => {
+    const { email, passkey } = await withPasskey()
+    const by = stranger()
+    const asked = askedBy(await (await by.send('/oauth/approve')).text())
+    expect(asked.html).toContain('autocomplete="username webauthn"')
+    const shown = await answer(by, asked, passkey.signed(asked.options), '/oauth/approve')
+    expect(await shown.text()).toContain(email)
+  })
+
   test('nobody learns who has a passkey: everybody is asked for the same', async () => {
     await withPasskey()
     const { options, html } = await request(stranger())

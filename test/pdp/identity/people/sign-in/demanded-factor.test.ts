@@ -48,6 +48,16 @@ async function add(page: string, html: string): Promise<string> {
 const goOn = (path: string): Promise<URL> =>
   scene.browser.follow(new URL(path, scene.world.issuer).href, () => ({ action: 'continue' }))
 
+test('who is asked for a second factor can use another account', async () => {
+  for (const id of [await person(), await enrolled().then(({ id: known }) => known)]) {
+    scene.browser = createBrowser(scene.world.issuer)
+    const { html, uid } = await atNeed(id)
+    expect(html).toContain('Not you? Use another account')
+    const answer = await scene.browser.send(`/oauth/interaction/${uid}`, { form: { action: 'switch' } })
+    expect(await answer.text()).toContain('data-step="login"')
+  }
+})
+
 describe('who has no second factor', () => {
   test('is led to adding an app, and goes on with the same sign-in, which counts as one by both', async () => {
     const { html } = await atNeed(await person())

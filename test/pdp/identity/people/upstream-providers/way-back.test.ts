@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { createFlow } from '../../flow.ts'
 import {
   button,
   CALLBACK,
@@ -8,6 +9,7 @@ import {
   mine,
   newBrowsers,
   other,
+  PROOF,
   PROVIDER,
   PROVIDERS,
   person,
@@ -98,6 +100,26 @@ describe('the way back', () => {
     const lines = here.log.length
     await get(`${CALLBACK}?${query}`)
     expect(here.log.slice(lines).join()).toContain('"reason":"access_denied"')
+  })
+
+  test.each([
+    ['was cancelled', { error: 'access_denied' }],
+    ['failed', { error: 'server_error' }],
+  ])('that %s leads to the sign-in of the application again', async (_, answer) => {
+    const page = (await mine.send(createFlow(here).authorizeUrl({}))).headers.get('location') ?? ''
+    const state = new URL(await leave(page)).searchParams.get('state') ?? ''
+    const { html } = await get(`${CALLBACK}?${new URLSearchParams({ ...answer, state, iss: other.issuer })}`)
+    const { pathname } = new URL(page, here.issuer)
+    expect(html).toContain(`<a href="${pathname}">Begin again</a>`)
+    expect((await get(pathname)).html).toContain('data-step="login"')
+  })
+
+  test('of a person without an account shows how to begin again, and the password on demand', async () => {
+    const page = (await mine.send(createFlow(here).authorizeUrl({}))).headers.get('location') ?? ''
+    await get(await signInThere(await leave(page), (await person(other)).email))
+    const { html } = await get(PROOF)
+    expect(html).toContain(`<a href="${new URL(page, here.issuer).pathname}">Begin again</a>`)
+    expect(html).toContain('data-show="Show password"')
   })
 
   test('is not good for ever', async () => {
