@@ -55,16 +55,15 @@ describe('the IP of a Pod and the port of its app (K8S-001)', () => {
       .map((item) => objectAt(objectAt(item, 'item').spec, 'spec'))
       .map(({ podSelector, ingress }) => [podSelector, ingress])
     expect(admitted).toEqual([
-      [
-        { matchExpressions: [{ key: 'portcullis.dev/injected', operator: 'Exists' }] },
-        [{ ports: [{ port: 15_080, protocol: 'TCP' }] }],
-      ],
-      ...[15_081, 15_082, 15_083].map((port, at) => [
+      ...[15_080, 15_081, 15_082, 15_083].map((port, at) => [
         {
-          matchExpressions: [{ key: 'portcullis.dev/injected', operator: 'In', values: ['2', '3', '4'].slice(at) }],
+          matchExpressions: [
+            { key: 'portcullis.dev/injected', operator: 'In', values: ['1', '2', '3', '4'].slice(at) },
+          ],
         },
         [{ ports: [{ port, protocol: 'TCP' }] }],
       ]),
+      [{ matchExpressions: [{ key: 'portcullis.dev/injected', operator: 'Exists' }] }, undefined],
     ])
   })
 

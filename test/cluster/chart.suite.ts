@@ -105,7 +105,6 @@ describe('values that are refused', () => {
     ['a platform whose PDP has no certificate', 'injector.sidecar.platform.pdp.insecure=true'],
     ['a platform that lets route files say anything', 'injector.sidecar.platform.overridable={upstream}'],
     ['a name of namespaces with a dot', 'onboarding.namespaces={team.*}'],
-    ['the port of a sidecar in namespaces that onboard themselves', 'onboarding.unprotectedPorts={15080}'],
     ['a source of entitlements without https', 'pdp.entitlementSource.url=http://billing.example.com'],
     ['a source of entitlements with a user', 'pdp.entitlementSource.url=https://a:b@billing.example.com'],
     ['a misspelt setting of the sidecar', 'injector.sidecar.dpopNonce.secretName=x'],
@@ -129,7 +128,14 @@ describe('values that are refused', () => {
     ['a mode of certificates that is none', 'injector.certificates.mode=own'],
     ['a Gateway without a name', 'pdp.gateway.parentRefs[0].namespace=gateways'],
     ['a condition without an expression', 'injector.webhook.matchConditions[0].name=a'],
-    ['the port of a sidecar', 'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=15080'],
+    ['a first port of the sidecars for the system', 'injector.sidecar.port=1023'],
+    ['a first port of the sidecars without room for the others', 'injector.sidecar.port=65519'],
+    ['a first port of the sidecars that is a name', 'injector.sidecar.port=http'],
+    ['a first port of the sidecars with a fraction', 'injector.sidecar.port=15080.5'],
+    ['no port of the sidecars', 'injector.sidecar.port=null'],
+    ['two ports of the sidecars', 'injector.sidecar.port={15080,15094}'],
+    ['a former port that is a name', 'injector.sidecar.formerPort=http'],
+    ['a former port for the system', 'injector.sidecar.formerPort=80'],
     ['a port past the end', 'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=65536'],
   ])('%s', (_what, set) => {
     expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(
@@ -172,6 +178,30 @@ describe('values that are refused', () => {
       'protectedNamespaces[0].name=shop,protectedNamespaces[1].name=shop',
       'protectedNamespaces: shop is there twice',
     ],
+    [
+      'the port of a sidecar as one without',
+      'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=15080',
+      'unprotectedPorts: 15080 is a port of sidecars (injector.sidecar.port)',
+    ],
+    [
+      'the port of a sidecar that was moved as one without',
+      'injector.sidecar.port=16080,protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=16097',
+      'unprotectedPorts: 16097 is a port of sidecars',
+    ],
+    [
+      'the port of a sidecar in namespaces that onboard themselves',
+      'onboarding.enabled=true,onboarding.namespaces={a},onboarding.unprotectedPorts={15083}',
+      'unprotectedPorts: 15083 is a port of sidecars',
+    ],
+    [
+      'sidecars at a port of Istio',
+      'injector.sidecar.port=15076',
+      'injector.sidecar.port: 15076 gives sidecars the ports 15076 to 15079 and 15090 to 15093, and 15090 is a port of Istio; choose another',
+    ],
+    ['sidecars at a port of Linkerd', 'injector.sidecar.port=4188', '4190 is a port of Linkerd'],
+    ['sidecars at a port of Consul', 'injector.sidecar.port=8299', '8300 is a port of Consul'],
+    ['sidecars at a port of Dapr', 'injector.sidecar.port=7777', '7777 is a port of Dapr'],
+    ['sidecars at a port of Kuma', 'injector.sidecar.port=9888', '9902 is a port of Kuma'],
     ['a Gateway that nobody named', 'pdp.gateway.enabled=true', 'pdp.gateway.parentRefs'],
     ['monitors that no policy lets in', 'metrics.serviceMonitor.enabled=true', 'networkPolicy.metricsFrom is empty'],
     [
@@ -221,6 +251,28 @@ test('the PDP takes the parts of its database’s URL from the keys that the ope
       valueFrom: { secretKeyRef: { name: 'cnpg-app', key } },
     })),
   )
+})
+
+test('one value moves the ports of the sidecars in everything that names them', () => {
+  const objects = (port: number, former: number): readonly JsonObject[] => {
+    const ports = `injector.sidecar.port=${port},injector.sidecar.formerPort=${former}`
+    const scrapers = 'networkPolicy.metricsFrom[0].podSelector.matchLabels.app=prometheus'
+    const values = `protectedNamespaces[0].name=invoices,${scrapers},${ports}`
+    return objectsOf(render(`${CHART}/ci/minimal-values.yaml`, '--set', values))
+  }
+  const openIn = (rendered: readonly JsonObject[]): readonly unknown[] =>
+    rendered
+      .filter(({ metadata }) => objectAt(metadata, '').namespace === 'invoices')
+      .flatMap(({ spec }) => listAt(objectAt(spec, '').ingress, '').map((rule) => objectAt(rule, '')))
+      .flatMap(({ ports }) => listAt(ports, '').map((one) => objectAt(one, '').port))
+  const all = (first: number) => [0, 1, 2, 3].flatMap((at) => [first + at, first + 14 + at])
+  const moved = objects(16_080, 16_080)
+  expect(openIn(moved)).toEqual(all(16_080))
+  expect(openIn(objects(17_080, 16_080))).toEqual([...all(16_080), ...all(17_080)])
+  const text = JSON.stringify(moved)
+  expect(text).toContain('\\nport: 16080\\n')
+  for (const name of ['port', 'former']) expect(text).toContain(`{"name":"${name}","expression":"16080"}`)
+  expect(text).toContain('[16080].exists(first, p.targetPort >= first')
 })
 
 test('native sidecars are used from Kubernetes 1.32 and not below', () => {

@@ -208,6 +208,34 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/*
+The first ports of sidecars, as JSON: that of Pods from before an update, and the present one. sidecar/injector/pod/ports.ts has the
+same list of meshes, and makes the other ports of the first.
+*/}}
+{{- define "portcullis.firstPorts" -}}
+{{- $first := int .Values.injector.sidecar.port -}}
+{{- $meshes := dict
+  "Istio" (list 15000 15001 15004 15006 15008 15020 15021 15053 15090)
+  "Linkerd" (list 4140 4143 4190 4191)
+  "Consul" (list 8300 8301 8500 8502 19000 20000 20200 20600)
+  "Dapr" (list 3500 7777 9090 50001 50002)
+  "Kuma" (list 9000 9901 9902 15001 15006 15010 15053) -}}
+{{- range $mesh, $ports := $meshes -}}
+{{- range $port := $ports -}}
+{{- if include "portcullis.isSidecarPort" (dict "first" $first "port" $port) -}}
+{{- fail (printf "injector.sidecar.port: %d gives sidecars the ports %d to %d and %d to %d, and %d is a port of %s; choose another" $first $first (add $first 3) (add $first 14) (add $first 17) $port $mesh) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- list (int .Values.injector.sidecar.formerPort) $first | uniq | toJson -}}
+{{- end -}}
+
+{{/* Empty unless the port is a sidecar's. */}}
+{{- define "portcullis.isSidecarPort" -}}
+{{- $at := sub (int .port) (int .first) -}}
+{{- if or (and (ge $at 0) (le $at 3)) (and (ge $at 14) (le $at 17)) -}}true{{- end -}}
+{{- end -}}
+
 {{- define "portcullis.native" -}}
 {{- if eq (toString .Values.injector.sidecar.nativeSidecars) "auto" -}}
 {{- semverCompare ">=1.32.0-0" .Capabilities.KubeVersion.Version -}}

@@ -18,6 +18,7 @@ export const SETTINGS: readonly string[] = [
   'authorities',
   'belongs',
   'bounds',
+  'former',
   'image',
   'logLevel',
   'named',
@@ -26,6 +27,7 @@ export const SETTINGS: readonly string[] = [
   'noncesKey',
   'noncesSecret',
   'platform',
+  'port',
   'proxy',
   'redisKey',
   'redisSecret',
@@ -37,7 +39,7 @@ export const SETTINGS: readonly string[] = [
 export const BACKSTOP: readonly BackstopRule[] = [
   {
     name: 'pods',
-    form: '64ee03a38a588af585ceb03452571cf1',
+    form: 'f893a86f9ba39f26662fefaeb4a4b333',
     resources: [{ group: '', resource: 'pods', operation: 'CREATE' }],
     everywhere: false,
     without: 'nothing refuses Pods without a sidecar while the injector is down',

@@ -3,7 +3,7 @@ import { LABEL_INJECT } from '../pod/annotations.ts'
 import { MODES, type Mode } from '../pod/injection.ts'
 import { flagAt, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
-import { hasSidecarName, platformOf } from '../pod/recognize-sidecar.ts'
+import { firstPortOf, hasSidecarName, platformOf } from '../pod/recognize-sidecar.ts'
 import { asksPdp, ONLY_SIDECAR } from '../pod/reserved-names.ts'
 import { RESERVED, TOKEN_AUDIENCE } from '../pod/sidecar-container.ts'
 import { type CheckRoutes, checkBare, checkRouteFiles, checkWorkloads, settingsOf } from './asking.ts'
@@ -41,7 +41,7 @@ export function checkCluster(objects: readonly JsonObject[], checkRoutes: CheckR
     ...checkServices(objects, pods),
     ...checkHttpRoutes(objects),
     ...checkImages(objects, pods),
-    ...checkPlatform(objects, pods),
+    ...checkSettings(objects, pods),
     ...ofKind(objects, 'Pod')
       .filter((pod) => unlabelled.has(pod.namespace) && !hasEnded(pod))
       .flatMap(checkBare),
@@ -109,20 +109,20 @@ function checkImages(objects: readonly JsonObject[], pods: readonly WatchedPod[]
     })
 }
 
-/** Finds Pods that were not restarted after a change of the platform's settings for route files. */
-function checkPlatform(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
+/** Finds Pods that were not restarted after a change of the settings that they show. */
+function checkSettings(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   const settings = settingsOf(objects)
   if (settings === null) return []
-  return pods
-    .filter(({ sidecars }) =>
-      sidecars.some(({ raw }) => platformOf(listAt(raw.args, 'args').map(String)) !== settings.platform),
-    )
-    .map((pod) =>
-      finding(
-        'sidecar_outdated',
-        pod,
-        'Pod',
-        "its sidecar has another platform than the injector's settings (injector.sidecar.platform); restart its workload",
-      ),
-    )
+  const differ = (what: string, pod: WatchedPod): Finding => {
+    const message = `its sidecar has ${what} than the injector's settings; restart its workload`
+    return finding('sidecar_outdated', pod, 'Pod', message)
+  }
+  return pods.flatMap((pod) => [
+    ...(pod.sidecars.some(({ raw }) => platformOf(listAt(raw.args, 'args').map(String)) !== settings.platform)
+      ? [differ('another platform (injector.sidecar.platform)', pod)]
+      : []),
+    ...(pod.sidecars.some((sidecar) => firstPortOf(sidecar) !== settings.port)
+      ? [differ('other ports (injector.sidecar.port)', pod)]
+      : []),
+  ])
 }

@@ -48,12 +48,15 @@ function admitsApp(rule: JsonObject, { sidecars, apps, open }: WatchedPod): bool
   const ports = listAt(rule.ports, 'ports').map((port) => objectAt(port, 'ports'))
   if (ports.length === 0) return true
   const all = [...sidecars, ...apps].flatMap((container) => container.ports)
+  // The chart lets scrapers read sidecars of the version before, whose ports of metrics began at 15090, as long as an update lasts.
+  const isFormer = (number: number): boolean =>
+    number >= 15_090 && number <= 15_093 && open.has(number - 10) && !all.some((port) => port.number === number)
   return ports.some(({ port, endPort }) => {
     if (typeof port === 'string') return all.some(({ name, number }) => name === port && !open.has(number))
     if (typeof port !== 'number') return true
     const last = typeof endPort === 'number' ? endPort : port
     // The app itself might listen on any other number.
-    return last - port >= open.size || numbersFrom(port, last).some((number) => !open.has(number))
+    return last - port >= open.size || numbersFrom(port, last).some((number) => !open.has(number) && !isFormer(number))
   })
 }
 

@@ -66,7 +66,7 @@ function checkHeadless(service: Named, pods: readonly WatchedPod[]): readonly Fi
     .map((item) => objectAt(item, 'spec.ports').port ?? null)
     .find((port) => typeof port === 'number' && guarded?.open.has(port) === false)
   if (guarded === undefined || past === undefined) return []
-  const message = `has no address of its own, so clients dial port ${past} of Pod ${guarded.name} itself, which is not its sidecar's; set its port to 15080`
+  const message = `has no address of its own, so clients dial port ${past} of Pod ${guarded.name} itself, which is not its sidecar's; set its port to ${guarded.sidecars[0]?.ports[0]?.number}`
   return [finding('service_headless', service, 'Service', message)]
 }
 

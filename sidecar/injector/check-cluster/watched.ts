@@ -3,7 +3,8 @@ import { readWishes } from '../pod/annotations.ts'
 import type { Mode } from '../pod/injection.ts'
 import { type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
 import { type Container, parsePod } from '../pod/pod.ts'
-import { coveredBy, isSidecar } from '../pod/recognize-sidecar.ts'
+import { DEFAULT_PORT } from '../pod/ports.ts'
+import { coveredBy, firstPortOf, isSidecar } from '../pod/recognize-sidecar.ts'
 import { openNumbers } from '../pod/unprotected-ports.ts'
 
 export type FindingCode =
@@ -92,7 +93,8 @@ export function readWatched(named: Named, mode: Mode): WatchedPod {
   const addresses = ips.map((item) => plainIp(textAt(objectAt(item, 'podIPs').ip, 'ip') ?? ''))
   const wishes = readWishes(pod)
   const unprotected = 'issue' in wishes || sidecars.length === 0 ? new Set<string>() : wishes.unprotected
-  const numbers = openNumbers(apps, { unprotected, sidecars: sidecars.flatMap(coveredBy) })
+  const first = sidecars[0] === undefined ? DEFAULT_PORT : firstPortOf(sidecars[0])
+  const numbers = openNumbers(apps, { unprotected, sidecars: sidecars.flatMap(coveredBy), first })
   const open = new Set(sidecars.flatMap(({ ports }) => ports.map(({ number }) => number)))
   for (const number of 'verdict' in numbers ? [] : numbers) open.add(number)
   return { ...named, mode, labels: pod.labels, sidecars, apps, open, addresses }

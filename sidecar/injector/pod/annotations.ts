@@ -4,7 +4,7 @@ import { RESOURCES, type ResourceWishes, readAmounts } from './resources.ts'
 
 export const PREFIX = 'portcullis.dev/'
 export const LABEL_INJECT = `${PREFIX}inject`
-/** The label's value is the number of sidecars, so that network policies open only the ports of existing sidecars. */
+/** The label's value is the number of sidecars and their first port (ports.ts), so that network policies open only the ports of existing sidecars. */
 export const LABEL_INJECTED = `${PREFIX}injected`
 /** The beginning of a label that ends in a port number: this port stays open on purpose, and network policies open it. */
 export const LABEL_OPEN = `${PREFIX}open-`
@@ -16,7 +16,7 @@ export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
 export const ANNOTATION_SCRAPE = `${PREFIX}scrape`
 export const ANNOTATION_STATUS = `${PREFIX}status`
 
-/** There are so many port numbers for sidecars (sidecar-container.ts), and network policies for them (protected-namespaces.yaml). */
+/** There are so many port numbers for sidecars (ports.ts), and network policies for them (protected-namespaces.yaml). */
 export const PORTS_COUNT_MAX = 4
 const UNPROTECTED_COUNT_MAX = 16
 const SCRAPE_COUNT_MAX = 4

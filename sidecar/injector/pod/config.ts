@@ -8,6 +8,7 @@ import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts
 import { ConfigError } from '../../../pdp/shared/process/exit.ts'
 import { LOG_LEVELS, type LogLevel } from '../../../pdp/shared/process/log.ts'
 import { isObject, type Json, type JsonObject } from './json.ts'
+import { DEFAULT_PORT, readFirstPort } from './ports.ts'
 import { type Bounds, quantityOf } from './resources.ts'
 
 /** A key of a Secret in the Pod's namespace. Without it the sidecar does not start. */
@@ -16,6 +17,8 @@ export type InjectorConfig = {
   /** The image of the sidecar's container. */
   readonly image: string
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never'
+  /** The first port of sidecars, from which the others follow. */
+  readonly port: number
   /** True from Kubernetes 1.32 on: only then can Services use the named ports of native sidecars. */
   readonly nativeSidecars: boolean
   /** Null: the platform chooses, as OpenShift does. */
@@ -58,6 +61,7 @@ const READERS = {
     typeof value === 'string' && IMAGE.test(value) ? value : fail('must be an image with tag or digest'),
   imagePullPolicy: (value) =>
     PULL_POLICIES.find((policy) => policy === (value ?? 'IfNotPresent')) ?? fail(`must be ${PULL_POLICIES.join(', ')}`),
+  port: (value) => readFirstPort(value ?? DEFAULT_PORT),
   nativeSidecars: (value) => (typeof value === 'boolean' ? value : fail('must be true or false')),
   runAsUser: (value) =>
     value === null || value === undefined || (typeof value === 'number' && Number.isInteger(value) && value > 0)
@@ -108,6 +112,7 @@ export function parseInjectorConfig(text: string, path: string): InjectorConfig 
   const config = {
     image: read('image') ?? '',
     imagePullPolicy: read('imagePullPolicy') ?? 'IfNotPresent',
+    port: read('port') ?? DEFAULT_PORT,
     nativeSidecars: read('nativeSidecars') ?? false,
     runAsUser: read('runAsUser'),
     resources: read('resources') ?? {},

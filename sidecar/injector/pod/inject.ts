@@ -17,6 +17,7 @@ import { type JsonObject, pointer, ShapeError } from './json.ts'
 import type { PatchOperation } from './patch.ts'
 import { append, placeSidecars } from './place-sidecars.ts'
 import { type Container, type Pod, type Port, parsePod } from './pod.ts'
+import { markOf } from './ports.ts'
 import { findStrangers, isPresent } from './reserved-names.ts'
 import { beyondBounds, RESOURCES, resourcesFor } from './resources.ts'
 import {
@@ -131,9 +132,9 @@ function withSidecars(pod: Pod, plan: Plan): Injection | Denial {
   const own = new Set(sidecars.map(({ name }) => name))
   const apps = pod.containers.filter(({ name }) => !own.has(name))
   const present = sidecars.filter((sidecar) => isPresent(pod, sidecar))
-  const taken = takeOver(apps, { sidecars, present })
+  const taken = takeOver(apps, { sidecars, present, first: config.port })
   if ('verdict' in taken) return taken
-  const numbers = openNumbers(apps, { unprotected: wishes.unprotected, sidecars })
+  const numbers = openNumbers(apps, { unprotected: wishes.unprotected, sidecars, first: config.port })
   if ('verdict' in numbers) return numbers
   const labels = [LABEL_INJECTED, ...numbers.map((number) => `${LABEL_OPEN}${number}`)]
   const forged = [...pod.labels.keys()].find((name) => name.startsWith(LABEL_OPEN) && !labels.includes(name))
@@ -163,7 +164,12 @@ function withSidecars(pod: Pod, plan: Plan): Injection | Denial {
       config.imagePullSecrets.filter((name) => !pod.imagePullSecrets.includes(name)).map((name) => ({ name })),
       pod.missing.has('imagePullSecrets'),
     ),
-    ...marks(pod, sidecars, { appPorts: taken.appPorts, numbers, app: apps.find(({ list }) => list === 'containers') }),
+    ...marks(pod, sidecars, {
+      appPorts: taken.appPorts,
+      numbers,
+      app: apps.find(({ list }) => list === 'containers'),
+      mark: markOf(sidecars.length, config.port),
+    }),
   ]
   return { verdict: 'inject', operations, warnings }
 }
@@ -175,13 +181,19 @@ function marks(
     appPorts,
     numbers,
     app,
-  }: { appPorts: ReadonlyMap<string, number>; numbers: readonly number[]; app: Container | undefined },
+    mark: injected,
+  }: {
+    appPorts: ReadonlyMap<string, number>
+    numbers: readonly number[]
+    app: Container | undefined
+    mark: string
+  },
 ): readonly PatchOperation[] {
   const annotations: [string, string][] = []
   if (appPorts.size > 0) annotations.push([ANNOTATION_STATUS, describeSidecars(sidecars, appPorts)])
   if (app !== undefined && !pod.annotations.has(DEFAULT_CONTAINER)) annotations.push([DEFAULT_CONTAINER, app.name])
   const wanted: [string, string][] = [
-    [LABEL_INJECTED, String(sidecars.length)],
+    [LABEL_INJECTED, injected],
     ...numbers.map((number): [string, string] => [`${LABEL_OPEN}${number}`, 'true']),
   ]
   const labels = wanted.filter(([name, value]) => pod.labels.get(name) !== value)

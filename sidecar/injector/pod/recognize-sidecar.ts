@@ -5,6 +5,7 @@ import type { InjectorConfig, SecretKey } from './config.ts'
 import { isObject, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt } from './json.ts'
 import { differences } from './place-sidecars.ts'
 import type { Container, Pod } from './pod.ts'
+import { DEFAULT_PORT } from './ports.ts'
 import { buildSidecars, OPEN_FLAG, PLATFORM_FLAG, RESERVED } from './sidecar-container.ts'
 
 export const hasSidecarName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
@@ -28,12 +29,20 @@ export function isSidecar(container: Container, pod: Pod): boolean {
 /** The names of the port that a sidecar covers: the name that it has taken, and the new name of the app's port. */
 export function coveredBy({ name, ports }: Container): readonly { portName: string; hiddenName: string }[] {
   const portName = ports[0]?.name ?? null
-  const index = Number(/-(\d)$/.exec(name)?.[1] ?? 1)
-  return portName === null ? [] : [{ portName, hiddenName: portName.length <= 11 ? `app-${portName}` : `app-${index}` }]
+  const hidden = portName === null || portName.length > 11 ? numberOf(name) : portName
+  return portName === null ? [] : [{ portName, hiddenName: `app-${hidden}` }]
 }
 
+/** The first port of the injector that made the sidecar. */
+export const firstPortOf = ({ name, ports }: Pick<Container, 'name' | 'ports'>): number =>
+  ports[0] === undefined ? DEFAULT_PORT : ports[0].number - numberOf(name) + 1
+
+/** The number of a sidecar in its Pod, counted from one. */
+const numberOf = (name: string): number => Number(/-(\d)$/.exec(name)?.[1] ?? 1)
+
 /** The settings of an injector that may have made the container. Throws ShapeError. */
-function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
+function settingsOf(container: Container, pod: Pod): InjectorConfig {
+  const { list, raw } = container
   const env = listAt(raw.env, 'env').map((item) => objectAt(item, 'env'))
   const variable = (name: string): JsonObject => env.find((one) => one.name === name) ?? {}
   const authorities = pod.volumes.find(({ name }) => name === `${RESERVED}authorities`)
@@ -44,6 +53,7 @@ function settingsOf({ list, raw }: Container, pod: Pod): InjectorConfig {
   return {
     image: textAt(raw.image, 'image') ?? '',
     imagePullPolicy: 'IfNotPresent',
+    port: firstPortOf(container),
     nativeSidecars: list === 'initContainers',
     runAsUser: numberAt(objectAt(raw.securityContext, 'securityContext').runAsUser, 'runAsUser'),
     resources: {},

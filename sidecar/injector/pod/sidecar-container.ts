@@ -1,13 +1,12 @@
 /** Builds the sidecar's containers and volumes for a Pod, with every default written out so that they can be compared. */
 import { NODE_FLAGS } from '../../../pdp/shared/process/command/node-flags.ts'
-import { PORTS_COUNT_MAX, PREFIX } from './annotations.ts'
+import { PREFIX } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
 import type { JsonObject } from './json.ts'
+import { portsAt } from './ports.ts'
 
 /** Container and volume names with this prefix are reserved for the injector. */
 export const RESERVED = 'portcullis-'
-const DATA_PORT = 15_080
-const ADMIN_PORT = 15_094
 /**
  * The program as the Dockerfile starts it; the image's own entry point is not used. Half of the container's memory limit is
  * for long-lived objects, the rest for buffers and code: without the flag, Node would use more than a limit below 512 MB.
@@ -48,11 +47,6 @@ export function sidecarName(index: number): string {
   return index === 0 ? `${RESERVED}sidecar` : `${RESERVED}sidecar-${index + 1}`
 }
 
-/** True for data ports 15080 to 15083 and admin ports 15094 to 15097, even unused ones. */
-export function isSidecarPort(port: number): boolean {
-  return [DATA_PORT, ADMIN_PORT].some((first) => port >= first && port < first + PORTS_COUNT_MAX)
-}
-
 /** The sidecars for which a Pod asks: their ports, and the Secret that they read. */
 export type WantedSidecars = {
   readonly ports: readonly string[]
@@ -67,8 +61,7 @@ export function buildSidecars(wanted: WantedSidecars, config: InjectorConfig): r
   const { ports, secrets, scrape = [], resources = config.resources } = wanted
   return ports.map((portName, index) => {
     const hiddenName = portName.length <= 11 ? `app-${portName}` : `app-${index + 1}`
-    const number = { dataPort: DATA_PORT + index, adminPort: ADMIN_PORT + index }
-    const sidecar = { name: sidecarName(index), portName, hiddenName, ...number }
+    const sidecar = { name: sidecarName(index), portName, hiddenName, ...portsAt(config.port, index) }
     const made = { index, config, hasSecrets: secrets !== null, scrape: index === 0 ? scrape : [], resources }
     return { ...sidecar, container: containerOf(sidecar, made) }
   })

@@ -5,7 +5,8 @@ import { type Denial, deny } from './injection.ts'
 import { pointer } from './json.ts'
 import type { PatchOperation } from './patch.ts'
 import type { Container, Port } from './pod.ts'
-import { isSidecarPort, type Sidecar } from './sidecar-container.ts'
+import { describePorts, isSidecarPort } from './ports.ts'
+import type { Sidecar } from './sidecar-container.ts'
 
 export type Takeover = {
   readonly operations: readonly PatchOperation[]
@@ -14,19 +15,19 @@ export type Takeover = {
 }
 type PortOfContainer = { readonly container: Container; readonly port: Port; readonly at: number }
 
-/** `apps`: every container that is not a sidecar. `present`: the sidecars that the Pod already has. */
+/** `apps`: every container that is not a sidecar. `present`: the sidecars that the Pod already has. `first`: the first port of sidecars. */
 export function takeOver(
   apps: readonly Container[],
-  { sidecars, present }: { sidecars: readonly Sidecar[]; present: readonly Sidecar[] },
+  { sidecars, present, first }: { sidecars: readonly Sidecar[]; present: readonly Sidecar[]; first: number },
 ): Takeover | Denial {
   const ports: readonly PortOfContainer[] = apps.flatMap((container) =>
     container.ports.map((port, at) => ({ container, port, at })),
   )
-  const taken = ports.find(({ port }) => isSidecarPort(port.number))
+  const taken = ports.find(({ port }) => isSidecarPort(port.number, first))
   if (taken !== undefined)
     return deny(
       'port_taken',
-      `port ${taken.port.number} of ${taken.container.name} is reserved for sidecars (15080 to 15083 and 15094 to 15097); choose another`,
+      `port ${taken.port.number} of ${taken.container.name} is reserved for sidecars (${describePorts(first)}); choose another`,
     )
   const onNode = ports.find(({ port }) => port.hostPort !== null)
   if (onNode !== undefined)

@@ -2,14 +2,18 @@
 import { ANNOTATION_UNPROTECTED, type Wishes } from './annotations.ts'
 import { type Denial, deny } from './injection.ts'
 import type { Container } from './pod.ts'
-import { isSidecarPort } from './sidecar-container.ts'
+import { isSidecarPort } from './ports.ts'
 
 type Covering = { readonly portName: string; readonly hiddenName: string }
 
-/** `apps`: every container that is not a sidecar. The numbers are sorted, and each occurs once. */
+/** `apps`: every container that is not a sidecar. `first`: the first port of sidecars. The numbers are sorted, and each occurs once. */
 export function openNumbers(
   apps: readonly Pick<Container, 'ports'>[],
-  { unprotected, sidecars }: { unprotected: Wishes['unprotected']; sidecars: readonly Covering[] },
+  {
+    unprotected,
+    sidecars,
+    first,
+  }: { unprotected: Wishes['unprotected']; sidecars: readonly Covering[]; first: number },
 ): readonly number[] | Denial {
   const covering = new Set(sidecars.flatMap(({ portName, hiddenName }) => [portName, hiddenName]))
   const ports = apps.flatMap((app) => app.ports)
@@ -21,7 +25,8 @@ export function openNumbers(
       : ports.filter(({ name }) => name === word).map(({ number }) => number),
   }))
   const wrong = named.find(
-    ({ word, numbers }) => covering.has(word) || numbers.some((number) => covered.has(number) || isSidecarPort(number)),
+    ({ word, numbers }) =>
+      covering.has(word) || numbers.some((number) => covered.has(number) || isSidecarPort(number, first)),
   )
   if (wrong !== undefined)
     return deny(

@@ -58,7 +58,7 @@ export function checkWorkload(workload: JsonObject, mode: Mode, config: Injector
     const template = path.reduce((parent, part) => objectAt(parent[part], part), workload)
     const injection = inject(template, { config, mode })
     if (injection.verdict !== 'deny')
-      return { errors: [], warnings: [...injection.warnings, ...headless(workload, injection)] }
+      return { errors: [], warnings: [...injection.warnings, ...headless(workload, injection, config.port)] }
     return { errors: [], warnings: [`its Pods will be refused: ${injection.message} (${injection.code})`] }
   } catch (err) {
     // The API server itself reports what is wrong with the object.
@@ -68,11 +68,11 @@ export function checkWorkload(workload: JsonObject, mode: Mode, config: Injector
 }
 
 /** A warning if the workload's Service leads directly to Pod addresses, where clients choose the port. */
-function headless({ kind, spec }: JsonObject, { verdict }: Injection): readonly string[] {
+function headless({ kind, spec }: JsonObject, { verdict }: Injection, dataPort: number): readonly string[] {
   const name = isObject(spec) && kind === 'StatefulSet' ? spec.serviceName : null
   if (verdict !== 'inject' || typeof name !== 'string' || name === '') return []
   return [
-    `clients that use the names of its Pods (Service ${name}) dial the app's port past the sidecar, or wait in vain where a network policy closes it: give them the port 15080`,
+    `clients that use the names of its Pods (Service ${name}) dial the app's port past the sidecar, or wait in vain where a network policy closes it: give them the port ${dataPort}`,
   ]
 }
 

@@ -236,9 +236,13 @@ test('check-cluster accepts the policies, and finds a namespace that lost its ow
   expect(found()).not.toMatch(/backstop|policy_missing/)
   await stopOnboarding()
   await cluster.kube.must('DELETE', policyIn('team-a', 'portcullis-sidecars'))
+  // Another policy still closes the Pod.
+  expect(found()).not.toContain('policy_missing')
+  await cluster.kube.must('DELETE', policyIn('team-a', 'portcullis-sidecars-only'))
   expect(found()).toContain('policy_missing')
   await startOnboarding()
-  await until(() => exists(policyIn('team-a', 'portcullis-sidecars')), 30)
+  for (const name of ['portcullis-sidecars', 'portcullis-sidecars-only'])
+    await until(() => exists(policyIn('team-a', name)), 30)
   expect(found()).not.toContain('policy_missing')
 })
 

@@ -8,13 +8,8 @@ import { NODE_FLAGS } from '../../../pdp/shared/process/command/node-flags.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
-import {
-  ADJUSTABLE,
-  buildSidecars,
-  buildVolumes,
-  COMMAND,
-  isSidecarPort,
-} from '../../../sidecar/injector/pod/sidecar-container.ts'
+import { DEFAULT_PORT, MESH_PORTS } from '../../../sidecar/injector/pod/ports.ts'
+import { ADJUSTABLE, buildSidecars, buildVolumes, COMMAND } from '../../../sidecar/injector/pod/sidecar-container.ts'
 import { parseRouteFile } from '../../../sidecar/route-file/route-file.ts'
 import { INJECTION_ATTACKS } from '../../attacks/kubernetes.ts'
 import { CONFIG } from './pod/pods.ts'
@@ -109,8 +104,8 @@ test('the route files of the operator’s guide have no mistake, that for gRPC a
   for (const source of [http, `${upstream}${grpc}`]) expect(parseRouteFile(source)).toMatchObject({ issues: [] })
 })
 
+const policy = read('templates', 'backstop-pods.yaml')
 describe('the backstop', () => {
-  const policy = read('templates', 'backstop-pods.yaml')
   test('knows the command of a sidecar, and every member that the injector writes', () => {
     expect(policy).toContain(`dyn([${COMMAND.map((word) => `'${word}'`).join(', ')}])`)
     const [sidecar] = buildSidecars(
@@ -147,17 +142,11 @@ describe('the backstop', () => {
       CONFIG,
     )
     expect(policy).toContain(`[${sidecars.map((_, at) => at).join(', ')}].filter(i,`)
-    const taken = [...sidecars.map(({ dataPort }) => dataPort), ...sidecars.map(({ adminPort }) => adminPort)]
-    expect(policy).toContain(`[${taken.map((number) => `'${number}'`).join(', ')}]`)
-    expect(schema).toMatchObject({
-      properties: {
-        protectedNamespaces: { items: { properties: { unprotectedPorts: { items: { not: { enum: taken } } } } } },
-      },
-    })
     expect(read('templates', 'protected-namespaces.yaml')).toContain(
       `$sidecar := list ${sidecars.map((_, at) => at + 1).join(' ')} }}`,
     )
-    for (const { adminPort, dataPort } of sidecars) expect(adminPort - dataPort).toBe(14)
+    for (const [at, { adminPort, dataPort }] of sidecars.entries())
+      expect([dataPort - CONFIG.port, adminPort - dataPort]).toEqual([at, 14])
   })
 })
 
@@ -210,13 +199,15 @@ function leavesOf(value: Json, path = ''): readonly string[] {
   return Object.entries(value).flatMap(([name, member]) => leavesOf(member, path === '' ? name : `${path}.${name}`))
 }
 
-/** Ports that the sidecars and proxies of other meshes listen on in a Pod, by their documentation. */
-test.each([
-  ['Istio', [15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090]],
-  ['Linkerd', [4_140, 4_143, 4_190, 4_191]],
-  ['Consul', [8_300, 8_301, 8_500, 8_502, 19_000, 20_000, 20_200, 20_600]],
-  ['Dapr', [3_500, 7_777, 9_090, 50_001, 50_002]],
-  ['Kuma', [9_000, 9_901, 9_902, 15_001, 15_006, 15_010, 15_053]],
-])('no sidecar has a port of %s', (_, ports) => {
-  expect(ports.filter(isSidecarPort)).toEqual([])
+describe('the ports of sidecars', () => {
+  const helpers = read('templates', '_helpers.tpl')
+  test('have the same first one in the chart, in the injector and in policies for Pods of the version before', () => {
+    expect(values).toMatchObject({ injector: { sidecar: { port: DEFAULT_PORT, formerPort: DEFAULT_PORT } } })
+    expect(read('templates', 'protected-namespaces.yaml').match(/1508\d/g)).toEqual(['15080', '15080'])
+    expect(policy).toContain(`variables.first == ${DEFAULT_PORT}`)
+  })
+
+  test.each(Object.entries(MESH_PORTS))('the chart knows those of %s', (mesh, ports) => {
+    expect(helpers).toContain(`"${mesh}" (list ${ports.join(' ')})`)
+  })
 })

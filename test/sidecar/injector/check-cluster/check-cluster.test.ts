@@ -18,9 +18,9 @@ const named = (kind: string, name: string, rest: JsonObject = {}, metadata: Json
 const namespace = (mode: string): JsonObject =>
   named('Namespace', 'invoices', {}, { namespace: null, labels: { 'portcullis.dev/inject': mode } })
 
-function protectedPod(over: JsonObject = {}): JsonObject {
+function protectedPod(over: JsonObject = {}, port = CONFIG.port): JsonObject {
   const pod = podWith({ labels: { app: 'invoices' }, ...over })
-  const injection = inject(pod, { config: CONFIG, mode: 'enabled' })
+  const injection = inject(pod, { config: { ...CONFIG, port }, mode: 'enabled' })
   const made = injection.verdict === 'inject' ? applyPatch(pod, injection.operations) : pod
   return { ...made, metadata: { ...objectAt(made.metadata, ''), namespace: 'invoices' } }
 }
@@ -194,6 +194,7 @@ describe('a network policy', () => {
     ['that admits a range with the app in it', { ...selects, ingress: [{ ports: [{ port: 8000, endPort: 9000 }] }] }],
     ["that admits the app's port by name", { ...selects, ingress: [{ ports: [{ port: 'app-http' }] }] }],
     ['that admits every port of a protocol', { ...selects, ingress: [{ ports: [{ protocol: 'TCP' }] }] }],
+    ['that admits probes that no sidecar of it ever had', { ...selects, ingress: [{ ports: [{ port: 15_091 }] }] }],
     ['that takes every Pod', { podSelector: {}, ingress: [{}] }],
     ['that admits a sidecar that the Pod does not have', { ...selects, ingress: [{ ports: [{ port: 15_081 }] }] }],
     [
@@ -205,6 +206,13 @@ describe('a network policy', () => {
   })
 
   test.each([
+    [
+      'for scrapers of sidecars of the version before',
+      policy('p', {
+        ...selects,
+        ingress: [{ ports: [{ port: 15_094 }, { port: 15_090 }], from: [{ podSelector: {} }] }],
+      }),
+    ],
     ['that admits nothing', policy('p', { podSelector: {}, ingress: [] })],
     ['for egress', policy('p', { ...selects, policyTypes: ['Egress'], ingress: [{}] })],
     ['for other Pods', policy('p', { podSelector: { matchLabels: { app: 'other' } }, ingress: [{}] })],
@@ -271,6 +279,36 @@ test('a container with a sidecar’s name that is no sidecar is listed, and is n
 test('a namespace whose mode is misspelt is listed', () => {
   expect(codes(...GUARD, namespace('require'))).toEqual(['namespace_unknown'])
   expect(codes(...GUARD, namespace('disabled'))).toEqual([])
+})
+
+describe('ports of sidecars that were changed', () => {
+  const settings = (port: number): JsonObject =>
+    named('ConfigMap', 'injector', { data: { 'injector.yaml': JSON.stringify({ ...CONFIG, port }) } })
+  const only = policy('sidecars', {
+    podSelector: { matchLabels: { 'portcullis.dev/injected': '1-from-16080' } },
+    ingress: [{ ports: [{ port: 16_080 }] }],
+  })
+  const moved = [...GUARD, namespace('enabled'), protectedPod({}, 16_080), only, settings(16_080)]
+  const find = (...objects: readonly JsonObject[]): readonly string[] =>
+    codes(...objects).filter((code) => code !== 'routes_missing')
+
+  test('are found in the Pod, and its former ones are not its own', () => {
+    expect(find(...moved, service('s', { port: 80, targetPort: 16_080 }))).toEqual([])
+    expect(find(...moved, service('s', { port: 80, targetPort: 15_080 }))).toEqual(['service_bypass'])
+    const headless = named('Service', 's', {
+      spec: { clusterIP: 'None', selector: { app: 'invoices' }, ports: [{ port: 15_080, targetPort: 'http' }] },
+    })
+    expect(checkCluster([...moved, headless]).map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('set its port to 16080'),
+    )
+  })
+
+  test('make a Pod with the former ones outdated, and a policy that opens the new ones there one past the sidecar', () => {
+    const old = [...GUARD, namespace('enabled'), protectedPod(), SIDECARS_ONLY, settings(16_080)]
+    expect(find(...old)).toEqual(['sidecar_outdated'])
+    const open = policy('p', { podSelector: {}, ingress: [{ ports: [{ port: 16_080 }] }] })
+    expect(find(...old, open)).toEqual(['policy_bypass', 'sidecar_outdated'])
+  })
 })
 
 test('a policy that opens fifty Pods is listed once', () => {

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../../sidecar/injector/pod/json.ts'
 export const CONFIG: InjectorConfig = {
   image: 'registry.example/portcullis-sidecar:1.0.0',
   imagePullPolicy: 'IfNotPresent',
+  port: 15_080,
   nativeSidecars: true,
   runAsUser: 65_532,
   resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '256Mi' } },
