@@ -66,6 +66,9 @@ const PARAMETERS: { readonly [screen: string]: readonly string[] } = {
   routes: ['sidecar', 'method', 'target', 'claims', 'show'],
   streams: ['stream', 'after', 'done'],
   changes: ['log', 'until', 'skip', 'actor', 'text', 'from', 'to', 'kind'],
+  help: [],
+  'help/console': [],
+  'help/routes': [],
 }
 
 /** Nothing of it is markup, nothing turns its neighbours around, and nothing makes the page wider than a phone. */

@@ -32,4 +32,7 @@ export const SCREENS: { readonly [name: string]: string } = {
   streams: '/console/streams?org=acme',
   stream: '/console/streams?org=acme&stream=stream-of-failing',
   changes: '/console/changes?org=acme',
+  help: '/console/help?org=acme',
+  'help-console': '/console/help/console?org=acme',
+  'help-routes': '/console/help/routes?org=acme',
 }

@@ -1,5 +1,5 @@
 /** Lays out one program as its image holds it: the code that it can reach, the packages that this code imports, and nothing else. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -14,6 +14,8 @@ const ENTRY: { readonly [part in Part]: string } = {
   sidecar: 'sidecar/bin.js',
   command: 'pdp/client-bin.js',
 }
+/** What the console shows as help. */
+export const BOOKS = ['docs/*.md', 'docs/routes-reference.yaml', 'docs/pictures/*.svg', 'charts/portcullis/README.md']
 export type Assembly = { readonly files: readonly string[]; readonly packages: readonly string[] }
 
 /** Licences go wherever the code goes. */
@@ -31,6 +33,7 @@ export function assemble(part: Part, { dist, folder }: { dist: string; folder: s
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
     if (/\.(?:sql|json|html|css)$|(?:^|\/)assets\//.test(name)) copy(join(root, name), join(folder, root, name))
   }
+  for (const name of part === 'pdp' ? globSync(BOOKS) : []) copy(name, join(folder, name))
   // Programs of pages are served with what they import.
   const served = packagesIn(join(folder, root)).filter((name) => !packages.has(name))
   const closure = packagesOf(new Set([...packages, ...served]))

@@ -9,6 +9,7 @@ import { asHttpProblem } from '../serve/http/problem-response.ts'
 import { isFault, RequestProblem, STATUS, SUCCESS } from '../serve/http/status.ts'
 import { addMethodProblem } from '../serve/http-server.ts'
 import { addAssets } from './assets.ts'
+import { addPictures } from './help/help.ts'
 import { keptForm, refusedForm, sentForm, signInBeside } from './kept-form.ts'
 import { frame, plainPage } from './layout.ts'
 import { addLive } from './live.ts'
@@ -16,7 +17,7 @@ import { createOwnServer, type OwnServer } from './own-server.ts'
 import { csv, link, name, problems } from './parts.ts'
 import { SCREENS } from './screens.ts'
 import { linesOf } from './sections/table.ts'
-import { zoneIn } from './sections/times.ts'
+import { exactUrl, zoneIn } from './sections/times.ts'
 import { addSignIn, isSame, localTarget, signedOut, signInUrl } from './sign-in.ts'
 import { type ConsoleDeps, type ConsoleVisit, openVisit, type View, ZONE_COOKIE } from './visit.ts'
 
@@ -68,6 +69,7 @@ export async function addConsole(
     })
     scope.setErrorHandler((error, request, reply) => refuse(deps, { error, request, reply }))
     addAssets(scope, branding)
+    addPictures(scope)
     const signIn = addSignIn(scope, {
       issuer,
       identity,
@@ -83,6 +85,8 @@ export async function addConsole(
       scope.get(url, async (request, reply) => {
         const visit = await visitOf(request)
         if (visit === null) return signIn.begin(reply, request.url)
+        const exact = exactUrl(visit)
+        if (exact !== null) return answer(visit, reply, { goTo: exact })
         const shown = show(visit).catch((err: unknown) => troubleWithin(visit, request, asHttpProblem(err)))
         return answer(visit, reply, await shown)
       })

@@ -2,6 +2,7 @@
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { visible } from '../../shared/base/invisible.ts'
 import { type Branding, picture } from '../../shared/pages/brand.ts'
+import { HELP } from './help/targets.ts'
 import { address, alert, called, field, heading, hidden, link, name } from './parts.ts'
 import type { ConsoleVisit } from './visit.ts'
 
@@ -70,7 +71,7 @@ ${field({ name: 'org', label: 'Organization', value: organization, among: organi
 <form class="account" method="post" action="/console/sign-out">${hidden('csrf', visit.csrf)}<span>${called(person.name)}</span>
 <button type="submit" class="plain">Sign out</button></form></header>
 <div class="columns"><nav id="screens" aria-label="Screens" popover>${menu(visit)}</nav>
-<main id="main" tabindex="-1">${heading(title)}${missing}${body}${body.toString().includes(' data-zone>') ? zoneForm(visit) : EMPTY}</main></div>`,
+<main id="main" tabindex="-1"><div class="titled">${heading(title)}${helpLink(visit)}</div>${missing}${body}${body.toString().includes(' data-zone>') ? zoneForm(visit) : EMPTY}</main></div>`,
   )
 }
 
@@ -79,6 +80,13 @@ const zoneForm = ({ csrf, url, reading: { zone } }: ConsoleVisit): Html =>
   html`<noscript><form class="question zone" method="post" action="/console/zone">${hidden('csrf', csrf)}${hidden('to', url ?? '')}
 ${field({ name: 'zone', label: 'Your time zone', value: zone, hint: 'Such as Europe/Berlin. “Friday” is a day of it; times are shown in UTC.' })}
 <button type="submit" class="plain">Use it</button></form></noscript>`
+
+/** A link to what the books say about the screen. */
+function helpLink({ path, organization: org }: ConsoleVisit): Html {
+  const screen = path.slice('/console/'.length)
+  const section = Object.hasOwn(HELP, screen) ? HELP[screen] : undefined
+  return section === undefined ? EMPTY : link(`${address('help/console', { org })}#${section}`, 'Help')
+}
 
 /** The menu: the start page, and in each group the screens that the person may open. */
 function menu(visit: ConsoleVisit): Html {
@@ -91,7 +99,7 @@ function menu(visit: ConsoleVisit): Html {
     const shown = places.filter((place) => place.group === group && mayOpen(visit, place))
     return shown.length === 0 ? EMPTY : html`<li><span class="group">${group}</span><ul>${shown.map(item)}</ul></li>`
   })
-  return html`<ul>${item({ path: '', title: 'Start' })}${groups}</ul>`
+  return html`<ul>${item({ path: '', title: 'Start' })}${groups}${item({ path: 'help', title: 'Help' })}</ul>`
 }
 
 const MARK = html`<svg class="mark" viewBox="0 0 16 16" width="18" height="18" aria-hidden="true"><path d="M2 14V6a6 6 0 0 1 12 0v8M5 3v11M8 1v13M11 3v11M2 7.5h12M2 11h12"></path></svg>`

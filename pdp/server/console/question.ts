@@ -10,6 +10,7 @@ import type { ActingFor } from '../serve/decisions/decision-log.ts'
 import { parseJson } from '../serve/http/json.ts'
 import { RequestProblem } from '../serve/http/status.ts'
 import { address, type Field, field } from './parts.ts'
+import { daysOf, type Reading } from './sections/times.ts'
 import type { ConsoleVisit } from './visit.ts'
 
 export type Supposed = {
@@ -42,13 +43,13 @@ export const parametersOf = (given: Supposed): { readonly [name: string]: string
 })
 
 /** The fields of a supposition, closed until one of them is used. `more`: further fields of the screen. */
-export function supposedFields(supposed: Supposed, more: readonly Field[] = []): Html {
+export function supposedFields(supposed: Supposed, { zone }: Reading, more: readonly Field[] = []): Html {
   const isUsed = isSupposed(supposed) || more.some(({ value }) => value !== '')
   return html`<details${isUsed ? html` open` : EMPTY}><summary>What if, at another time, with a context</summary>
 <div class="fields">
 ${field({ name: 'with', label: 'With these relationships', value: supposed.with, lines: 2, hint: 'One on each line: doc:1#viewer@user:alice. They count in this question only.' })}
 ${field({ name: 'without', label: 'Without these relationships', value: supposed.without, lines: 2 })}
-${field({ name: 'as_of', label: 'As of (UTC)', value: supposed.asOf, hint: '2030-01-31T12:00. Read from the log of changes.' })}
+${field({ name: 'as_of', label: 'As of', value: supposed.asOf, hint: html`Such as yesterday, -2h or 2030-01-31T12:00. ${daysOf(zone)} Read from the log of changes.` })}
 ${field({ name: 'context', label: 'Context of conditions', value: supposed.context, lines: 2, hint: 'A JSON object.' })}
 ${more.map(field)}</div></details>`
 }
@@ -61,7 +62,8 @@ export function readSupposed(given: Supposed): Supposition {
   // The browser's field for date and time has no zone; the console shows UTC everywhere.
   const text = /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(given.asOf) ? `${given.asOf}Z` : given.asOf
   const asOfMs = given.asOf === '' ? null : Date.parse(text)
-  if (Number.isNaN(asOfMs)) issues.push({ place: 'as of', message: 'is not a time such as 2030-01-31T12:00:00Z' })
+  if (Number.isNaN(asOfMs))
+    issues.push({ place: 'as of', message: 'is not a time such as yesterday or 2030-01-31T12:00Z' })
   const context = readContext(given.context, issues)
   if (issues.length > 0) throw new RequestProblem('request_invalid', 'the question cannot be read', { issues })
   return {

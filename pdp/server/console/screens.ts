@@ -1,6 +1,7 @@
 /** All screens: the path of each, the function that shows it, and the one that handles its forms. */
 import { html } from '../../shared/base/html.ts'
 import { STATUS } from '../serve/http/status.ts'
+import { showHelp } from './help/help.ts'
 import { SCREEN_LINKS, type ScreenLink } from './layout.ts'
 import { address, link, name } from './parts.ts'
 import { showAsk } from './screens/ask.ts'
@@ -65,4 +66,6 @@ export const SCREENS: readonly Screen[] = [
   { path: 'routes', show: showRoutes },
   { path: 'streams', show: showStreams, act: actStreams },
   { path: 'changes', show: known(SCREEN_LINKS.changes, showChanges) },
+  { path: 'help', show: showHelp },
+  { path: 'help/:page', show: showHelp },
 ]

@@ -120,7 +120,9 @@ function addRow(region, { cells, ask }) {
   const row = document.createElement('tr')
   for (const [i, text] of cells.entries()) {
     const cell = document.createElement('td')
-    cell.dataset.title = region.querySelectorAll('th')[i]?.textContent ?? ''
+    const head = region.querySelectorAll('th')[i]
+    cell.className = head?.className ?? ''
+    cell.dataset.title = head?.textContent ?? ''
     const holder = i === 2 && ask !== null ? document.createElement('a') : document.createElement('bdi')
     if (holder instanceof HTMLAnchorElement) holder.href = ask
     holder.textContent = text
@@ -173,7 +175,7 @@ function copyButton(className, [before, after], text) {
   return button
 }
 
-/** In the reader's zone, with UTC beside. */
+/** In the reader's zone, with UTC beside; a table shows UTC to who points at it. */
 function inZone(time) {
   const at = new Date(time.dateTime)
   if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) return
@@ -185,5 +187,6 @@ function inZone(time) {
   const utcDay = at.toISOString().slice(0, 10)
   const utc = `${utcDay === day ? '' : `${utcDay} `}${at.toISOString().slice(11, 19)} UTC`
   const small = Object.assign(document.createElement('small'), { textContent: utc })
+  time.title = utc
   time.replaceChildren(`${day} ${clock} ${name} `, small)
 }

@@ -94,7 +94,7 @@ ${field({ name: 'subject', label: 'Subject', value: asked.subject, required: tru
 ${field({ name: 'relation', label: 'Relation or permission', value: asked.relation, among: relations })}
 ${field({ name: 'resource', label: 'Resource', value: asked.resource, required: true, suggest: 'resource' })}
 <button type="submit">Check</button>
-${supposedFields(supposed, [
+${supposedFields(supposed, visit.reading, [
   { name: 'app', label: 'App of the roles', value: asked.app ?? '', hint: `Every app if empty; ${NO_APP}: of no app.` },
   {
     name: 'actors',

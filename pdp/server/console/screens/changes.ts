@@ -67,13 +67,13 @@ ${field({ name: 'log', label: 'Log', value: log, options: journalsFor(visit) })}
 ${field({ name: 'until', label: 'Up to revision', value: query('until') === '' ? '' : String(place.until), hint: `The latest is ${head}.` })}
 ${field({ name: 'actor', label: 'Actor', value: filter.actor, hint: 'Such as user:alice.' })}
 ${field({ name: 'text', label: 'Text in the change', value: filter.text })}
-${field({ name: 'from', label: 'From', value: from, hint: html`Such as yesterday, Monday, 2026-12-04 or -2h. ${daysOf(visit.reading.zone)}` })}
+${field({ name: 'from', label: 'From', value: from, hint: html`Such as yesterday, Monday or -2h. ${daysOf(visit.reading.zone)}` })}
 ${field({ name: 'to', label: 'To', value: end })}
 ${field({ name: 'kind', label: 'Show', value: kind, options: KINDS })}
 <button type="submit">Show</button></form>
 <p class="actions">${link(address('changes', { org, log, kind: 'lost', from: 'yesterday' }), 'Who lost access since yesterday?')} · ${link(address('changes', { org, log, kind: 'removals' }), 'Removals')}</p>
 ${unreadTimes(filter)}${kind === 'lost' ? await lostAccess(visit, entries) : EMPTY}
-${table(visit, { id: 'changes', caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Ask', 'Request'], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), next: older === null ? null : to(older), nextText: isSearched ? 'Search older ones' : 'Older', empty: emptyText(filter) })}
+${table(visit, { id: 'changes', caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Ask', { title: 'Request', isExtra: true }], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), next: older === null ? null : to(older), nextText: isSearched ? 'Search older ones' : 'Older', empty: emptyText(filter) })}
 ${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
 ${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
 <p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY}</p>`,

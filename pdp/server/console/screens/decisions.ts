@@ -10,11 +10,12 @@ import { shellWord } from '../answer-texts.ts'
 import { address, alert, csv, field, hidden, instant, link, name, verdict } from '../parts.ts'
 import { actorsMeant, askedAgain, readSubject } from '../question.ts'
 import { denials } from '../sections/denials.ts'
-import { table } from '../sections/table.ts'
+import { type Column, countOf, table } from '../sections/table.ts'
 import { daysOf, instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const ROWS_MAX = 100
+const REQUEST: Column = { title: 'Request', isExtra: true }
 const RANKED_MAX = 20
 
 export type Filter = {
@@ -125,7 +126,7 @@ ${deps.archive === null ? EMPTY : html`${field({ name: 'from', label: 'From', va
 ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table(visit, {
       id: 'decisions',
       caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
-      columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', 'Request'],
+      columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', REQUEST],
       rows,
       empty: html`${emptyText(visit, filter)}${await elsewhere(visit, filter)}`,
     })}</div>
@@ -158,7 +159,8 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
   if (deps.archive === null || org === null || filter.outcome === 'allowed') return EMPTY
   const before = /^\d{1,18}$/.test(query('page')) ? query('page') : null
   const page = { before, countMax: ARCHIVED_SHOWN + 1 }
-  const found = await deps.archive.denied(org, denialFilter(visit, filter), page)
+  const { archive } = deps
+  const found = await archive.denied(org, denialFilter(visit, filter), page)
   const shown = found.slice(0, ARCHIVED_SHOWN)
   const state = { org, ...filter, from: query('from'), to: query('to') }
   const rows = shown.map(({ atMs, subject, relation, resource, reason, route, requestId, decisionId, askedAs }) => [
@@ -170,6 +172,10 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
     html`<span class="id">${link(address('decisions', { org, request: requestId || decisionId }), name(requestId || decisionId))}</span>`,
   ])
   const last = found.length > ARCHIVED_SHOWN ? shown.at(-1) : undefined
+  const next = last === undefined ? null : address('decisions', { ...state, page: last.id })
+  const total = await countOf(visit, { id: 'denied', next, pageSize: ARCHIVED_SHOWN }, ({ countMax }) =>
+    archive.denied(org, denialFilter(visit, filter), { before: null, countMax }),
+  )
   const unread = [query('from'), query('to')].filter(
     (text) => text.trim() !== '' && instantIn(text, visit.reading, 'begin') === null,
   )
@@ -178,10 +184,11 @@ async function archived(visit: ConsoleVisit, filter: Filter): Promise<Html> {
     {
       id: 'denied',
       caption: 'Denied, by all PDPs, newest first',
-      columns: ['Time', 'Subject', 'Asked', 'Reason', 'Route', 'Request'],
+      columns: ['Time', 'Subject', 'Asked', 'Reason', 'Route', REQUEST],
       rows,
       file: address('decisions', { ...state, format: 'csv' }),
-      next: last === undefined ? null : address('decisions', { ...state, page: last.id }),
+      next,
+      total,
       nextText: 'Older',
       empty: html`<p>No denial of any PDP matches.</p>`,
     },
@@ -254,7 +261,7 @@ function rowsOf(
     const changed = answer === null || answer === allowed ? EMPTY : html` <strong>changed</strong>`
     return row(
       html`${asked}${partNote(isWhole)}`,
-      html`${verdict(allowed)} <span class="note">reason: ${link(address('decisions', { org, reason: reasonCode }), reasonCode)}</span>`,
+      html`${verdict(allowed)} <span class="note"><span class="extra">reason: </span>${link(address('decisions', { org, reason: reasonCode }), reasonCode)}</span>`,
       answer === null ? unknown : html`${verdict(answer)}${changed}`,
     )
   })

@@ -9,7 +9,7 @@ import { RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, called, hidden, link, name, status } from '../parts.ts'
 import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
-import { table } from '../sections/table.ts'
+import { countOf, table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { changeAddress, changeDone } from './change.ts'
@@ -41,11 +41,14 @@ export async function showOrganization(visit: ConsoleVisit): Promise<View> {
   const base = `/v1/organizations/${encodeURIComponent(org)}`
   const found = await visit.api<Organization>('GET', base)
   const members = await visit.api<Page<Member>>('GET', `${base}/members?${pageAt(query('members'))}`)
+  const total = await countOf(visit, { id: 'members', next: members.next_page_token, pageSize: ROWS_MAX }, (from) =>
+    visit.deps.management.store.members(org, from),
+  )
   const done = (Object.hasOwn(DONE, query('done')) && DONE[query('done')]) || (await changeDone(visit))
   return {
     title: found.name,
     body: html`${done}${await tree(visit, found)}
-${table(visit, { id: 'members', caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Do'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What can they reach?')]), next: nextOf(visit, 'members', members.next_page_token), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${addMemberForm(visit, null)}
+${table(visit, { id: 'members', caption: 'Members', columns: ['Person', 'Tier', 'Status', 'Do'], rows: members.items.map(({ user, role, status: state }) => [link(address('people', { org, user }), name(user)), role, state, link(address('what', { org, subject: `user:${user}` }), 'What can they reach?')]), total, next: nextOf(visit, 'members', members.next_page_token), empty: html`<p>Nobody is a member yet.</p><pre tabindex="0"><code>portcullis member put alice -o ${shellWord(org)} --role ${TIERS[3]}</code></pre>` })}${addMemberForm(visit, null)}
 ${visit.may('roles:read') ? await grants(visit, org) : EMPTY}
 ${visit.may('entitlements:read') ? await entitlements(visit, base) : EMPTY}`,
   }

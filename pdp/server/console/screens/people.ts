@@ -2,7 +2,7 @@
 
 import { type Html, html } from '../../../shared/base/html.ts'
 import { address, called, field, hidden, link, name } from '../parts.ts'
-import { table } from '../sections/table.ts'
+import { countOf, table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { showPerson } from './person.ts'
 
@@ -51,6 +51,12 @@ async function showAll(visit: ConsoleVisit): Promise<View> {
   const [only] = items
   if (everywhere && wanted !== '' && items.length === 1 && next === null && only !== undefined)
     return { goTo: address('people', { org, user: only.id }) }
+  const { store, directory } = visit.deps.management
+  const total = await countOf(visit, { id: 'people', next, pageSize: PAGE_SIZE }, (from) =>
+    everywhere
+      ? directory.users({ ...from, ...(wanted === '' ? {} : { search: wanted }) })
+      : store.members(org ?? '', from),
+  )
   const rows = items.map((item) => {
     const id = everywhere ? item.id : item.user
     return [
@@ -62,7 +68,7 @@ async function showAll(visit: ConsoleVisit): Promise<View> {
   return {
     title: 'People',
     body: html`${search(visit, wanted)}
-${table(visit, { id: 'people', caption: captionOf(everywhere, wanted), columns: everywhere ? ['Id', 'Name', 'E-mail'] : ['Id', 'Tier', 'Status'], rows, next: next === null ? null : address('people', { org, search: wanted, page: next }), empty: wanted === '' ? NOBODY_YET : html`<p>Nobody has ${name(wanted)} in the name, the id or the address.</p>` })}`,
+${table(visit, { id: 'people', caption: captionOf(everywhere, wanted), columns: everywhere ? ['Id', 'Name', 'E-mail'] : ['Id', 'Tier', 'Status'], rows, total, next: next === null ? null : address('people', { org, search: wanted, page: next }), empty: wanted === '' ? NOBODY_YET : html`<p>Nobody has ${name(wanted)} in the name, the id or the address.</p>` })}`,
   }
 }
 

@@ -7,11 +7,11 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { formatTuple } from '../../../shared/domain/names.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 import { asRequestProblem } from '../../serve/http/status.ts'
-import { parseTupleLine, presentTuple } from '../../serve/management/relationships/tuple-bodies.ts'
+import { parseFilter, parseTupleLine, presentTuple } from '../../serve/management/relationships/tuple-bodies.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, field, hidden, instant, link, name, problems, status } from '../parts.ts'
 import { consequencesOf } from '../sections/consequences.ts'
-import { table } from '../sections/table.ts'
+import { countOf, table } from '../sections/table.ts'
 import { daysOf, instantIn, type Reading, TIME_FORMS } from '../sections/times.ts'
 import { inverseOf } from '../sections/undo.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
@@ -89,12 +89,15 @@ async function listed(visit: ConsoleVisit, filter: { readonly [part: string]: st
     return problems(message, issues)
   }
   const { items, next_page_token: next } = found
+  const total = await countOf(visit, { id: 'relationships', next, pageSize: PAGE_SIZE }, (from) =>
+    visit.deps.management.store.tuples(org ?? '', parseFilter(given), from),
+  )
   const rows = items.map((item) => rowOf(visit, item))
   const empty =
     Object.keys(given).length > 0
       ? html`<p>No stored relationship matches.</p>`
       : html`<p>Nothing is stored yet. Write the first relationship below, or from a file:</p><pre tabindex="0"><code>portcullis tuple import relationships.txt -o ${shellWord(org ?? 'ORGANIZATION')}</code></pre>`
-  return html`${deleteAll(visit, { items, isFiltered: Object.keys(given).length > 0 && next === null })}${table(visit, { id: 'relationships', caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Do'], rows, next: next === null ? null : address('relationships', { org, ...filter, page: next }), empty })}`
+  return html`${deleteAll(visit, { items, isFiltered: Object.keys(given).length > 0 && next === null })}${table(visit, { id: 'relationships', caption: 'Stored relationships', columns: ['Object', 'Relation', 'Subject', 'Until', 'Do'], rows, total, next: next === null ? null : address('relationships', { org, ...filter, page: next }), empty })}`
 }
 
 /** A link to the preview that deletes all relationships that were found, for example those of a group. */

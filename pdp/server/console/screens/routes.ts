@@ -144,7 +144,7 @@ function routeTable(visit: ConsoleVisit, sidecar: ReportedSidecar): Html {
   ]
   const rows = found.map(({ id, check, shadow, requests, denied, shadowed, tests }) => [
     html`<span class="text">${name(id)}</span>`,
-    html`<span class="text">${name(check)}</span>${shadow ? html` <span class="note">shadow mode</span>` : EMPTY}`,
+    html`<span class="text">${name(check)}</span>${shadow ? html` <span class="note">shadow</span>` : EMPTY}`,
     ...(sidecar.tests === 0 ? [] : [tests === 0 ? html`<span class="note">none</span>` : String(tests)]),
     requests === 0 ? html`<span class="note">never</span>` : String(requests),
     denied === 0 ? '0' : link(address('decisions', { org, route: id, outcome: 'denied' }), String(denied)),

@@ -123,7 +123,7 @@ async function holdersOf(
   return html`<p class="actions">${stored}</p>${table(visit, {
     id: 'holders',
     caption: html`Every ${name(type)} that has something on ${name(resource)}, by relation`,
-    columns: ['Relation', { title: 'How many', number: true }, 'Such as'],
+    columns: ['Relation', { title: 'Count', number: true }, 'Such as'],
     rows,
     empty: html`<p>No ${name(type)} has a relation on ${name(resource)}. ${relations.length === 0 ? 'No model gives its type a relation: name one.' : EMPTY}</p>`,
   })}`
@@ -152,7 +152,7 @@ async function show(visit: ConsoleVisit, list: List): Promise<View> {
   const { title } = SCREEN_LINKS[list.kind]
   const supposed = supposedOf(visit)
   const form = html`<form method="get" action="/console/${list.kind}" class="question">${hidden('org', organization ?? '')}
-${list.form}<button type="submit">List</button>${supposedFields(supposed)}</form>
+${list.form}<button type="submit">List</button>${supposedFields(supposed, visit.reading)}</form>
 ${isSupposed(supposed) ? status('The list supposes what the question did: relationships, a time or a context.') : EMPTY}`
   if (organization === null) return { title, body: html`${form}${emptyHint(list.kind)}` }
   try {

@@ -42,7 +42,7 @@ export async function reachOf(visit: ConsoleVisit, subject: AskedSubject, suppos
   return html`${table(visit, {
     id: 'reach',
     caption: html`What ${name(who)} can reach, by type and relation`,
-    columns: ['Type', 'Relation', { title: 'How many', number: true }, 'Such as', 'By'],
+    columns: ['Type', 'Relation', { title: 'Count', number: true }, 'Such as', 'By'],
     rows: shown,
     empty: html`<p>${name(who)} can reach nothing that relationships, rules, memberships or roles name here.</p>`,
   })}${left.length === 0 ? EMPTY : html`<p class="note">Not everything was looked at: ${joined(left.map(({ type, relation }) => link(address('what', { org, subject: who, relation, type, ...more }), html`${name(relation)} of ${name(type)}`)))}.</p>`}`

@@ -3,10 +3,13 @@ import { EMPTY, type Html, html, unescapeHtml } from '../../../shared/base/html.
 
 /** How many rows a page has, if all rows are at hand. */
 const PAGE_SIZE = 100
+/** How many rows of a list that comes page by page are counted. */
+const COUNTED_MAX = 1_000
 /** Columns of links and buttons: they are neither sorted nor part of the CSV file. */
 const ACTIONS: ReadonlySet<string> = new Set(['Ask', 'Do', 'Try', 'Where'])
 
-export type Column = string | { readonly title: string; readonly number: true }
+/** `isExtra`: left out where there is no room for it, between a phone's cards and a wide screen. */
+export type Column = string | { readonly title: string; readonly number?: true; readonly isExtra?: true }
 type Row = readonly (Html | string)[]
 /** The part of a visit that a table needs. */
 export type Place = {
@@ -28,6 +31,8 @@ export function table(
     readonly empty: Html
     /** The URL of the next page, if the rows come page by page. */
     readonly next?: string | null
+    /** How many rows all pages have together, from `countOf`. */
+    readonly total?: Total | undefined
     /** The text of the link to the next page. */
     readonly nextText?: string
     /** The URL of a file with more rows than this page. */
@@ -55,12 +60,29 @@ export function table(
   const file = options.file ?? addressWith(visit, { csv: id })
   const csv =
     file === null ? EMPTY : html` <a class="file" href="${file}" aria-label="CSV of: ${plain(caption)}">CSV</a>`
-  const count = html`<span class="count">${String(rows.length)}${next === null ? EMPTY : '+'}</span>`
-  const foot = footOf(visit, { id, page, pages, onward, isFirst: !isPart, isLast: next === null })
+  const { total } = options
+  const known = total === undefined ? `${rows.length}${next === null ? '' : '+'}` : counted(total.count, 1, '', '+')
+  const count = html`<span class="count">${known}</span>`
+  const foot = footOf(visit, { id, page, pages, total, onward, isFirst: !isPart, isLast: next === null })
   // The region can be focused, because it scrolls if it is too wide.
   return html`<div class="scroll" role="region" tabindex="0" aria-label="${plain(caption)}"><table${options.isWhole === true ? html` class="whole"` : EMPTY}>
 <caption><span>${caption} ${count}</span>${csv}</caption><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>${foot}`
 }
+
+export type Total = { readonly count: number; readonly pageSize: number }
+
+/** Counts a list that has more than one page. `read` returns the first `countMax` rows; what is beyond the bound is not counted. */
+export async function countOf(
+  visit: Place,
+  { id, next, pageSize }: { readonly id: string; readonly next: string | null; readonly pageSize: number },
+  read: (page: { readonly after: null; readonly countMax: number }) => Promise<readonly unknown[]>,
+): Promise<Total | undefined> {
+  if (next === null && numberAt(visit, id) === 1) return undefined
+  return { count: (await read({ after: null, countMax: COUNTED_MAX + 1 })).length, pageSize }
+}
+
+const counted = (count: number, size: number, before: string, after: string): string =>
+  count > COUNTED_MAX ? `${before}${COUNTED_MAX / size}${after}` : String(Math.ceil(count / size))
 
 export type Shown = { readonly titles: readonly string[]; readonly rows: readonly Row[]; readonly isPart: boolean }
 
@@ -123,7 +145,7 @@ function head(
     : addressWith(visit, { sort: `${id}.${isSorted && !sort.isDown ? '-' : ''}${i}` })
   const text = to === null ? title : html`<a href="${to}">${title}</a>`
   const state = isSorted ? html` aria-sort="${sort.isDown ? 'descending' : 'ascending'}"` : EMPTY
-  return html`<th scope="col"${isNumber(column) ? html` class="number"` : EMPTY}${state}>${text}</th>`
+  return html`<th scope="col"${classOf(column)}${state}>${text}</th>`
 }
 
 function footOf(
@@ -132,12 +154,13 @@ function footOf(
     readonly id: string
     readonly page: number
     readonly pages: number
+    readonly total: Total | undefined
     readonly onward: Html
     readonly isFirst: boolean
     readonly isLast: boolean
   },
 ): Html {
-  const { id, page, pages, onward, isFirst, isLast } = of
+  const { id, page, pages, total, onward, isFirst, isLast } = of
   const to = (number: number, text: string): Html => {
     const address = addressWith(visit, { at: `${id}.${number}` })
     return number < 1 || number > pages || address === null ? EMPTY : html` <a href="${address}">${text}</a>`
@@ -146,14 +169,18 @@ function footOf(
     return html`<p class="foot">Page ${String(page)} of ${String(pages)}${to(page - 1, 'Previous page')}${to(page + 1, 'Next page')}</p>`
   if (isFirst) return EMPTY
   const number = String(numberAt(visit, id))
-  return html`<p class="foot">Page ${number}${isLast ? html` of ${number}` : EMPTY} ${onward}</p>`
+  const last = isLast ? number : total === undefined ? '' : counted(total.count, total.pageSize, 'more than ', '')
+  return html`<p class="foot">Page ${number}${last === '' ? EMPTY : ` of ${last}`} ${onward}</p>`
 }
 
-const isNumber = (column: Column | undefined): boolean => column !== undefined && typeof column !== 'string'
+function classOf(column: Column | undefined): Html {
+  if (column === undefined || typeof column === 'string') return EMPTY
+  return column.number === true ? html` class="number"` : column.isExtra === true ? html` class="extra"` : EMPTY
+}
 
 function cellOf(column: Column | undefined, cell: Html | string): Html {
   const title = typeof column === 'string' ? column : (column?.title ?? '')
   // If the screen is too narrow for columns, each cell shows its title.
   const labelled = title === '' ? EMPTY : html` data-title="${title}"`
-  return isNumber(column) ? html`<td class="number"${labelled}>${cell}</td>` : html`<td${labelled}>${cell}</td>`
+  return html`<td${classOf(column)}${labelled}>${cell}</td>`
 }

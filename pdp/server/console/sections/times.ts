@@ -43,6 +43,17 @@ export function instantIn(text: string, { nowMs, zone }: Reading, edge: 'begin' 
   return Number.isNaN(ms) ? null : isLocal ? instantAt(ms, zone) : ms
 }
 
+/** The URL with the exact instant in place of an `as_of` that depends on the reader and the day; null: there is none. */
+export function exactUrl({ url, query, reading }: Written): string | null {
+  const ms = instantIn(query('as_of'), reading, 'begin')
+  if (url === null || ms === null || /[tT].*(?:[zZ]|[+-]\d\d:\d\d)$/.test(query('as_of').trim())) return null
+  const [path = '', parameters] = url.split('?', 2)
+  const all = new URLSearchParams(parameters)
+  all.set('as_of', new Date(ms).toISOString())
+  return `${path}?${all}`
+}
+type Written = { readonly url: string | null; readonly reading: Reading; query(name: string): string }
+
 /** The beginning of a day, by the clock of the reader's zone. */
 function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | null {
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS

@@ -1,6 +1,6 @@
 /** The table of the console: sorted, paged and exported by its address alone. */
 import { expect, test } from 'vitest'
-import { linesOf, type Place, table } from '../../../../../pdp/server/console/sections/table.ts'
+import { countOf, linesOf, type Place, table } from '../../../../../pdp/server/console/sections/table.ts'
 import { html } from '../../../../../pdp/shared/base/html.ts'
 
 const at = (url: string | null): Place => ({
@@ -13,8 +13,11 @@ const ROWS = [
   ['doc:9', '20', 'Delete'],
 ]
 const COLUMNS = ['Name', { title: 'Number', number: true }, 'Do'] as const
-const shown = (place: Place, rows: Parameters<typeof table>[1]['rows'] = ROWS, more: { readonly next?: string } = {}) =>
-  table(place, { id: 'docs', caption: 'Docs', columns: COLUMNS, rows, empty: html`<p>none</p>`, ...more }).toString()
+const shown = (
+  place: Place,
+  rows: Parameters<typeof table>[1]['rows'] = ROWS,
+  more: { readonly next?: string; readonly total?: Parameters<typeof table>[1]['total'] } = {},
+) => table(place, { id: 'docs', caption: 'Docs', columns: COLUMNS, rows, empty: html`<p>none</p>`, ...more }).toString()
 const names = (page: string): readonly string[] => page.match(/doc:\d+/g) ?? []
 const MANY = Array.from({ length: 250 }, (_, i) => [`doc:${i}`, '1', ''])
 
@@ -49,6 +52,27 @@ test('numbers the pages of a list that comes page by page, and knows the last', 
     /<span class="count">2\+<\/span>[\s\S]*Page 1 <a href="\/console\/x\?page=abc&amp;at=docs.2">Next page/,
   )
   expect(shown(at('/console/x?page=abc&at=docs.2'))).toContain('Page 2 of 2')
+})
+
+test.each([
+  [250, '250', 'Page 2 of 3 '],
+  [1_000, '1000', 'Page 2 of 10 '],
+  [1_001, '1000+', 'Page 2 of more than 10 '],
+])('says how many pages a list of %i rows has that comes page by page', async (count, rows, pages) => {
+  const place = at('/console/x?page=abc&at=docs.2')
+  const total = await countOf(place, { id: 'docs', next: null, pageSize: 100 }, async ({ countMax }) =>
+    Array.from({ length: Math.min(count, countMax) }),
+  )
+  const page = shown(place, ROWS, { next: '/console/x?page=def', ...(total === undefined ? {} : { total }) })
+  expect(page).toContain(`<span class="count">${rows}</span>`)
+  expect(page).toContain(pages)
+})
+
+test('counts nothing where all rows are on one page', async () => {
+  const asked: unknown[] = []
+  const read = async (page: unknown) => asked.splice(0, 0, page)
+  expect(await countOf(at('/console/x'), { id: 'docs', next: null, pageSize: 100 }, read)).toBeUndefined()
+  expect(asked).toEqual([])
 })
 
 test('a file has the cells as text, without columns that only act, and says when it is a part', () => {

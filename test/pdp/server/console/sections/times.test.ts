@@ -1,6 +1,6 @@
 /** Times as people write them; days are those of the reader's zone. */
 import { expect, test } from 'vitest'
-import { instantIn, zoneIn } from '../../../../../pdp/server/console/sections/times.ts'
+import { exactUrl, instantIn, zoneIn } from '../../../../../pdp/server/console/sections/times.ts'
 
 /** A Saturday. */
 const NOW = Date.parse('2026-11-28T10:30:00Z')
@@ -88,5 +88,29 @@ test.each(['', 'Mars/Olympus', '../etc', '+01:00', 'Europe/Berlin; x', '__proto_
   'the zone "%s" is UTC, because there is none of that name',
   (text) => {
     expect(zoneIn(text)).toBe('UTC')
+  },
+)
+
+const exact = (asOf: string | null, zone = 'Europe/Berlin'): string | null => {
+  const query = new URLSearchParams({ org: 'acme', ...(asOf === null ? {} : { as_of: asOf }) })
+  return exactUrl({
+    url: `/console/ask?${query}`,
+    reading: { nowMs: NOW, zone },
+    query: (name) => query.get(name) ?? '',
+  })
+}
+
+test.each([
+  ['yesterday', '2026-11-26T23:00:00.000Z'],
+  ['-2h', '2026-11-28T08:30:00.000Z'],
+  ['2026-11-01T12:00', '2026-11-01T11:00:00.000Z'],
+])('a moment that is written as %s has a URL that means the same to readers elsewhere', (text, instant) => {
+  expect(exact(text)).toBe(`/console/ask?${new URLSearchParams({ org: 'acme', as_of: instant })}`)
+})
+
+test.each([null, '', 'soon', '2026-11-01T12:00Z', '2026-11-01T12:00:00.000Z', '2026-11-01T12:00+02:00', '2026-02-31'])(
+  'as_of=%s stays as it is',
+  (text) => {
+    expect(exact(text)).toBeNull()
   },
 )
