@@ -55,7 +55,7 @@ const PACKAGES: readonly Package[] = [
     beside: [
       ...['{pdp,sidecar}/**/*.{sql,json}', 'pdp/server/console/assets/*', 'pdp/identity/html/assets/*'],
       // The books, and what their links lead to.
-      ...['docs/**/*.{md,svg,png,yaml}', 'docs/examples/**/*.{conf,go,java,js,json,mjs,py,xml}'],
+      ...['docs/**/*.{md,svg,png,yaml}', 'docs/gateways/*', 'docs/examples/**/*.{conf,go,java,js,json,mjs,py,xml}'],
       ...['charts/portcullis/README.md', 'proto/portcullis/v1/*.proto'],
       ...['deploy/**/*.{yaml,service,conf,json}', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],
     ],
