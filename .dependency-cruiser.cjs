@@ -54,7 +54,10 @@ module.exports = {
     rule(
       'decide-knows-only-the-domain',
       { path: tree('pdp/engine/decide') },
-      { path: '^(pdp|proto)/', pathNot: '^pdp/(engine/decide|shared/domain)/|^pdp/shared/base/bounded-map\\.ts$' },
+      {
+        path: '^(pdp|proto)/',
+        pathNot: '^pdp/(engine/decide|shared/domain)/|^pdp/shared/base/(bounded-map|nearest)\\.ts$',
+      },
     ),
     rule(
       'decide-and-domain-need-no-io',

@@ -2,7 +2,6 @@
 import { Command } from 'commander'
 import { readConfig } from './server/runtime/config.ts'
 import { SETTINGS } from './server/runtime/settings-help.ts'
-import { didYouMean } from './shared/domain/nearest.ts'
 import { addHelpCommand, refuseUnknownHelp } from './shared/process/command/help.ts'
 import { finishCommands } from './shared/process/command/json-errors.ts'
 import { endWithReader } from './shared/process/command/output.ts'
@@ -12,8 +11,8 @@ import { EXIT_USAGE, runCommand } from './shared/process/exit.ts'
 import { createLog } from './shared/process/log.ts'
 import { openLogOutput } from './shared/process/log-output.ts'
 import { createShutdown } from './shared/process/shutdown.ts'
-import { CLIENT_SETTINGS } from './tools/commands/client-settings.ts'
 import { exitOnMisuse, runClient, settingsTable } from './tools/commands/command-line.ts'
+import { CLIENT_SETTINGS } from './tools/commands/connection.ts'
 import { addDecisionCommands } from './tools/commands/decisions.ts'
 import { EXIT } from './tools/commands/errors.ts'
 import { addImportCommands } from './tools/commands/import.ts'
@@ -59,12 +58,12 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
   addRelationshipCommands(program, io, { run, name: 'relationships' })
   addManifestCommands(program, io, run)
   addImportCommands(program, io, run)
-  addHelpCommand(program, didYouMean)
+  addHelpCommand(program)
   exitOnMisuse(program, io, EXIT.failed)
   for (const command of program.commands) if (SERVER_COMMANDS.has(command.name())) exitOnMisuse(command, io, EXIT_USAGE)
   finishCommands(program, program.name(), io)
   const [node = '', script = '', ...words] = io.argv
-  refuseUnknownHelp(program, words, didYouMean)
+  refuseUnknownHelp(program, words)
   await program.parseAsync(words.length === 0 ? [node, script, 'serve'] : io.argv)
 }
 

@@ -1,13 +1,12 @@
 /** The command line of `portcullis`: what people ask a running PDP every day, and what developers make from models. */
 import { Command } from 'commander'
-import { didYouMean } from './shared/domain/nearest.ts'
 import { addHelpCommand, refuseUnknownHelp } from './shared/process/command/help.ts'
 import { finishCommands } from './shared/process/command/json-errors.ts'
 import { endWithReader } from './shared/process/command/output.ts'
 import { readVersion } from './shared/process/command/version.ts'
-import { CLIENT_SETTINGS } from './tools/commands/client-settings.ts'
 import { exitOnMisuse, runClient, settingsTable, warnOfUnknownSettings } from './tools/commands/command-line.ts'
 import { addCompareCommand } from './tools/commands/compare.ts'
+import { CLIENT_SETTINGS } from './tools/commands/connection.ts'
 import { addDecisionCommands } from './tools/commands/decisions.ts'
 import { EXIT } from './tools/commands/errors.ts'
 import { addChangesCommand, addDecisionsCommand } from './tools/commands/everyday/changes.ts'
@@ -78,12 +77,12 @@ export async function runClientCli(io: NodeJS.Process): Promise<void> {
   addLoginCommands(program, io, run)
   addDoctorCommand(program, io, run)
   addCompletionCommand(program, io, run)
-  addHelpCommand(program, didYouMean)
+  addHelpCommand(program)
   for (const [heading, names] of Object.entries(GROUPS))
     for (const command of program.commands.filter((one) => names.includes(one.name()))) command.helpGroup(heading)
   exitOnMisuse(program, io, EXIT.failed)
   finishCommands(program, program.name(), io)
   warnOfUnknownSettings(io)
-  refuseUnknownHelp(program, io.argv.slice(2), didYouMean)
+  refuseUnknownHelp(program, io.argv.slice(2))
   await program.parseAsync(io.argv)
 }

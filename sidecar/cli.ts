@@ -1,7 +1,6 @@
 /** The command line of `portcullis-sidecar`. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, type CommanderError } from 'commander'
-import { didYouMean } from '../pdp/shared/domain/nearest.ts'
 import { addHelpCommand, refuseUnknownHelp } from '../pdp/shared/process/command/help.ts'
 import { finishCommands } from '../pdp/shared/process/command/json-errors.ts'
 import { endWithReader } from '../pdp/shared/process/command/output.ts'
@@ -42,11 +41,11 @@ export async function runSidecarCli(io: Io): Promise<void> {
     const { checkAside, checkText } = await import('./commands/file-report.ts')
     addInjectorCommands(program, io, { check: checkText, checkAside, platformIssues })
   }
-  addHelpCommand(program, didYouMean)
+  addHelpCommand(program)
   finishCommands(program, program.name(), io)
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) command.exitOverride((err) => exitWith(err, io))
-  refuseUnknownHelp(program, io.argv.slice(2), didYouMean)
+  refuseUnknownHelp(program, io.argv.slice(2))
   await program.parseAsync(withCommand(io.argv))
 }
 

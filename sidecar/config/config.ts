@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
-import { nearestName } from '../../pdp/shared/domain/nearest.ts'
 import { doesNotExist, fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { oneOf, readEnvironment } from '../../pdp/shared/process/environment.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
@@ -105,7 +104,7 @@ export function withOpened(file: RouteFile, opened: readonly OpenPath[]): RouteF
 export const hashOf = (source: Buffer): string => createHash('sha256').update(source).digest('hex')
 
 function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
-  return readEnvironment(environment, nearestName, (reader) => {
+  return readEnvironment(environment, (reader) => {
     // With this setting Node accepts any certificate from the PDP and the issuers.
     if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
       reader.report('NODE_TLS_REJECT_UNAUTHORIZED=0 disables all certificate checks; unset it')

@@ -1,6 +1,7 @@
 /** Parses one check of a route file, such as `viewer invoice:{id}`: names and ids by the grammar of the PDP. */
+
+import { nearestName } from '../../pdp/shared/base/nearest.ts'
 import { isEntitlementKey, isPermissionKey, isRelationOrKey, isType } from '../../pdp/shared/domain/names.ts'
-import { nearestName } from '../../pdp/shared/domain/nearest.ts'
 import type { Check } from '../routes/checks.ts'
 import { parseTemplate } from '../routes/template.ts'
 

@@ -1,5 +1,5 @@
 /** Warns about valid routes that servers may confuse: by case, a trailing slash, a format, or what follows the name of a script. */
-import { didYouMean } from '../../pdp/shared/domain/nearest.ts'
+import { didYouMean } from '../../pdp/shared/base/nearest.ts'
 import { type Check, usesSource } from '../routes/checks.ts'
 import { judgementOf } from '../routes/overlaps.ts'
 import { type Protection, protectsOtherwise, rulesOf } from '../routes/path-readings.ts'

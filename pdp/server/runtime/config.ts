@@ -9,7 +9,6 @@ import type { ClientDocumentSettings } from '../../identity/provider/client-docu
 import type { Network } from '../../shared/base/addresses.ts'
 import { parseNetworks } from '../../shared/base/client-address.ts'
 import { messageOf } from '../../shared/base/error-message.ts'
-import { nearestName } from '../../shared/domain/nearest.ts'
 import { type Branding, parseBranding } from '../../shared/pages/brand.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../../shared/process/environment.ts'
 import type { KeyPairFiles } from '../../shared/process/key-pair-files.ts'
@@ -100,7 +99,7 @@ export type PdpConfig = {
 
 /** Throws ConfigError with one line for each issue. */
 export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
-  return readEnvironment(environment, nearestName, (reader) => {
+  return readEnvironment(environment, (reader) => {
     const http = reader.parsed('PORTCULLIS_HTTP_LISTEN', parseListenAddress) ?? { host: '127.0.0.1', port: 8080 }
     const issuer = reader.parsed('PORTCULLIS_ISSUER', parseIssuer)
     const secrets = readSecrets(reader)

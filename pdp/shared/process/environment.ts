@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { messageOf } from '../base/error-message.ts'
 import { fileProblem } from './command/file-problem.ts'
 import { ConfigError } from './exit.ts'
-import { didYouMeanSetting, type NearestName, unknownSettings } from './setting-names.ts'
+import { didYouMeanSetting, unknownSettings } from './setting-names.ts'
 
 export type EnvironmentReader = {
   /** The variable's value, or null when unset. Set but empty is an error, because it often hides a broken template. */
@@ -17,11 +17,7 @@ export type EnvironmentReader = {
 }
 
 /** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */
-export function readEnvironment<T>(
-  environment: NodeJS.ProcessEnv,
-  nearestName: NearestName,
-  read: (reader: EnvironmentReader) => T,
-): T {
+export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
   const problems: string[] = []
   const known = new Set<string>()
   const report = (message: string): void => void problems.push(message)
@@ -66,7 +62,7 @@ export function readEnvironment<T>(
 
   const settings = read({ text, secret, parsed, report })
   for (const name of unknownSettings(environment)) {
-    if (!known.has(name)) report(`${name} is not a known setting${didYouMeanSetting(name, nearestName)}`)
+    if (!known.has(name)) report(`${name} is not a known setting${didYouMeanSetting(name)}`)
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return settings

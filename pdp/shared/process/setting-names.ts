@@ -1,4 +1,5 @@
 /** The names of the environment variables of all programs, and the message about an unknown one. */
+import { nearestName } from '../base/nearest.ts'
 
 const PREFIX = 'PORTCULLIS_'
 // Kubernetes injects these into every pod beside a Service named `portcullis` or `portcullis-…` (service links).
@@ -76,11 +77,8 @@ export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string
     return name.startsWith(PREFIX) && !KNOWN.has(name) && !isLink ? [name] : []
   })
 
-/** Null when none is near. */
-export type NearestName = (name: string, candidates: Iterable<string>) => string | null
-
 /** The end of a message about an unknown setting. The prefix, which all have, makes none nearer. */
-export function didYouMeanSetting(name: string, nearestName: NearestName): string {
+export function didYouMeanSetting(name: string): string {
   const bare = (one: string): string => one.slice(PREFIX.length)
   const near = nearestName(bare(name), settingNames().map(bare))
   return near === null ? '' : `; did you mean "${PREFIX}${near}"?`

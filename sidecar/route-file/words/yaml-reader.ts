@@ -1,7 +1,7 @@
 /** Reads a YAML document into typed values, and collects every error with its line and column. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Scalar } from 'yaml'
+import { nearestName } from '../../../pdp/shared/base/nearest.ts'
 import { parseDocument, yamlIssues } from '../../../pdp/shared/base/yaml.ts'
-import { nearestName } from '../../../pdp/shared/domain/nearest.ts'
 import { type Bounds, type Member, NAMES_MAX } from './schema.ts'
 
 export type FileIssue = { readonly line: number; readonly column: number; readonly message: string }

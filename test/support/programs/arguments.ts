@@ -1,6 +1,6 @@
 /** The words behind a command of the project. What cannot be understood ends the program: nothing is run by half. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { didYouMean } from '../../../pdp/shared/domain/nearest.ts'
+import { didYouMean } from '../../../pdp/shared/base/nearest.ts'
 
 /** EX_USAGE of sysexits.h. */
 const USAGE_STATUS = 64

@@ -1,7 +1,7 @@
 /** Messages about subjects that do not exist, and links to the one that was probably meant. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { nearestName } from '../../../shared/base/nearest.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
-import { nearestName } from '../../../shared/domain/nearest.ts'
 import { link, name } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
 

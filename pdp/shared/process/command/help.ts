@@ -1,18 +1,16 @@
 /** `help WORD…` and `WORD… --help`: the library's own print the help of another command where there is no such one. */
 import type { Command } from 'commander'
-
-/** The end of a message about a name that does not exist. */
-type DidYouMean = (name: string, candidates: Iterable<string>) => string
+import { didYouMean } from '../../base/nearest.ts'
 
 /** To be called when all other commands are there. */
-export function addHelpCommand(program: Command, didYouMean: DidYouMean): void {
+export function addHelpCommand(program: Command): void {
   program.helpCommand(false)
   program
     .command('help [command...]')
     .description('show the help of a command')
     .action((words: readonly string[]) => {
       let at = program
-      for (const word of words) at = commandOf(at, word, { program, didYouMean })
+      for (const word of words) at = commandOf(at, word, program)
       at.outputHelp()
     })
   fitHelp(program)
@@ -62,21 +60,17 @@ function wrapped(text: string, indent: string, end: string): string {
 }
 
 /** `words`: of the command line. Ends the program with an error if they ask for the help of a command that does not exist. */
-export function refuseUnknownHelp(program: Command, words: readonly string[], didYouMean: DidYouMean): void {
+export function refuseUnknownHelp(program: Command, words: readonly string[]): void {
   if (!words.includes('--help') && !words.includes('-h')) return
   let at = program
   for (const word of words) {
     // Words that follow a command without others are its arguments.
     if (word.startsWith('-') || at.commands.length === 0) return
-    at = commandOf(at, word, { program, didYouMean })
+    at = commandOf(at, word, program)
   }
 }
 
-function commandOf(
-  owner: Command,
-  word: string,
-  { program, didYouMean }: { readonly program: Command; readonly didYouMean: DidYouMean },
-): Command {
+function commandOf(owner: Command, word: string, program: Command): Command {
   const found = owner.commands.find((one) => one.name() === word || one.aliases().includes(word))
   if (found !== undefined) return found
   const names = owner.commands.map((one) => one.name())

@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SETTINGS } from '../../../../pdp/server/runtime/settings-help.ts'
-import { nearestName } from '../../../../pdp/shared/domain/nearest.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../../../../pdp/shared/process/environment.ts'
 import { ConfigError } from '../../../../pdp/shared/process/exit.ts'
 import { ALL_SETTINGS } from '../../../../pdp/shared/process/setting-names.ts'
-import { CLIENT_SETTINGS } from '../../../../pdp/tools/commands/client-settings.ts'
+import { CLIENT_SETTINGS } from '../../../../pdp/tools/commands/connection.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../../sidecar/config/config.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'environment-'))
@@ -15,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 
 function problems(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => unknown): readonly string[] {
   try {
-    readEnvironment(environment, nearestName, read)
+    readEnvironment(environment, read)
   } catch (err) {
     if (err instanceof ConfigError) return err.problems
     throw err
@@ -31,7 +30,7 @@ const file = (name: string, content: string): string => {
 describe('readEnvironment', () => {
   test('returns what is set and null for what is not', () => {
     const read = (reader: EnvironmentReader) => [reader.text('PORTCULLIS_A'), reader.text('PORTCULLIS_B')]
-    expect(readEnvironment({ PORTCULLIS_A: 'x', HOME: '/' }, nearestName, read)).toEqual(['x', null])
+    expect(readEnvironment({ PORTCULLIS_A: 'x', HOME: '/' }, read)).toEqual(['x', null])
   })
 
   test('reports every mistake together', () => {
@@ -50,7 +49,7 @@ describe('readEnvironment', () => {
 
   test('reads a secret from the file that _FILE names, without its last line break', () => {
     const environment = { PORTCULLIS_KEY_FILE: file('key', ' s3cret \n') }
-    expect(readEnvironment(environment, nearestName, (reader) => reader.secret('PORTCULLIS_KEY'))).toBe(' s3cret ')
+    expect(readEnvironment(environment, (reader) => reader.secret('PORTCULLIS_KEY'))).toBe(' s3cret ')
   })
 
   test.each([
@@ -112,6 +111,6 @@ describe('the settings of all programs', () => {
 
   test('are known to each of them, with the files of secrets', () => {
     const environment = { PORTCULLIS_ROUTE_FILE: 'x', PORTCULLIS_CLIENT_SECRET_FILE: 'x' }
-    expect(() => readEnvironment(environment, nearestName, () => null)).not.toThrow()
+    expect(() => readEnvironment(environment, () => null)).not.toThrow()
   })
 })

@@ -1,8 +1,8 @@
 /** What is said of a model that is not valid: the place, what is wrong there and what to do; never a library's own words. */
 import { describe, expect, test } from 'vitest'
 import { compileModel } from '../../../../../pdp/engine/decide/language/model-language.ts'
+import { didYouMean, nearestName } from '../../../../../pdp/shared/base/nearest.ts'
 import { PdpError } from '../../../../../pdp/shared/domain/errors.ts'
-import { didYouMean, nearestName } from '../../../../../pdp/shared/domain/nearest.ts'
 
 const LIBRARY =
   /viable|mismatched|extraneous|expecting|token recognition|impossible|potential loop|entrypoint|EOF|undefined|`/
