@@ -1,6 +1,5 @@
 /** Parts that the command lines share: help, exit statuses, and errors without a stack. */
 import type { Command } from 'commander'
-import { nearestName } from '../../shared/domain/nearest.ts'
 import { errorJson, type Failure, wantsJson } from '../../shared/process/command/json-errors.ts'
 import { didYouMeanSetting, unknownSettings } from '../../shared/process/setting-names.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
@@ -15,7 +14,8 @@ export function exitOnMisuse(command: Command, io: NodeJS.Process, status: numbe
 export function runClient(io: NodeJS.Process): Run {
   return async (work) => {
     try {
-      io.exitCode = await work()
+      const status = await work()
+      io.exitCode = typeof status === 'number' ? status : EXIT.ok
     } catch (err) {
       const text = err instanceof CliError ? err.message : String(err instanceof Error ? err.stack : err)
       io.stderr.write(wantsJson(io) ? errorJson(failureOf(err, text)) : `${text}\n`)
@@ -29,10 +29,14 @@ const failureOf = (err: unknown, text: string): Failure =>
     ? { code: err.code, text, ...(err.status === null ? {} : { status: err.status }) }
     : { code: 'internal_error', text }
 
+/** The output of a command: JSON for a program, or a text for a person. */
+export const jsonOr = ({ json }: { readonly json?: boolean }, value: unknown, text: string): string =>
+  json === true ? `${JSON.stringify(value)}\n` : text
+
 /** Warns of unknown `PORTCULLIS_…` variables, since a misspelt setting would be ignored silently. */
 export function warnOfUnknownSettings(io: Pick<NodeJS.Process, 'env' | 'stderr'>): void {
   for (const name of unknownSettings(io.env))
-    io.stderr.write(`warning: ${name} is not a setting${didYouMeanSetting(name, nearestName)}\n`)
+    io.stderr.write(`warning: ${name} is not a setting${didYouMeanSetting(name)}\n`)
 }
 
 /** The table of environment variables and their meanings, for `--help`. */

@@ -7,11 +7,18 @@ import {
   lookedAt,
 } from '../../engine/decision-point/compare-shapes.ts'
 import { quote } from '../../shared/domain/names.ts'
-import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
+import { jsonOr } from './command-line.ts'
+import {
+  addConnectionOptions,
+  type Connection,
+  type ConnectionOptions,
+  connect,
+  organizationPath,
+} from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import { watchJob } from './long-job.ts'
 import { readModelFile } from './model-file.ts'
-import { type QuestionOptions, questionBody, readQuestion } from './question-options.ts'
+import { collect, type QuestionOptions, questionBody, readQuestion } from './question-options.ts'
 
 const HELP = (program: string): string => `
 The command changes nothing. It goes through all resources, some seconds at a time; what is written meanwhile may
@@ -30,7 +37,6 @@ type Options = ConnectionOptions &
     readonly after?: string
     readonly seconds?: string
   }
-const collect = (tuple: string, earlier: readonly string[] = []): readonly string[] => [...earlier, tuple]
 
 export function addCompareCommand(program: Command, io: NodeJS.Process, run: Run): void {
   const command = program
@@ -67,9 +73,9 @@ async function compare(
     ...(model === undefined ? {} : { model: { app, text: await readModelFile(model, { by: model, as: '--model' }) } }),
     ...questionBody(readQuestion(options)),
   }
-  const connection = await connect(options, { io, scope: 'decisions:read', bind: false })
-  const found = await compareAll(connection, { organization, body, options, io })
-  io.stdout.write(options.json === true ? `${JSON.stringify(found)}\n` : comparisonText(asked, found))
+  const connection = await connect(options, { io, scope: 'decisions:read' })
+  const found = await compareAll(connection, { body, options, io })
+  io.stdout.write(jsonOr(options, found, comparisonText(asked, found)))
   if (found.next !== null) io.stderr.write(`not all was compared; go on with: --after ${found.next}\n`)
   if (!found.complete) return EXIT.failed
   return found.loses_count + found.gains_count > 0 ? EXIT.denied : EXIT.ok
@@ -78,26 +84,21 @@ async function compare(
 /** Continues until no resource is left, or until the time given by the options is over. */
 export async function compareAll(
   connection: Connection,
-  {
-    organization,
-    body,
-    options = {},
-    io,
-  }: {
-    readonly organization: string
+  of: {
     readonly body: object
-    readonly options?: Pick<Options, 'after' | 'seconds'>
+    readonly options: Pick<Options, 'organization' | 'after' | 'seconds'>
     readonly io: NodeJS.Process
   },
 ): Promise<ComparisonJson> {
-  const path = `/v1/organizations/${encodeURIComponent(organization)}/compare`
+  const { body, options, io } = of
+  const path = `${organizationPath(options)}/compare`
   const endsAtMs = Date.now() + secondsOf(options) * 1_000
   const found = createTotal(options.after ?? null)
   const left = (): string => (found.next === null ? 'begin again' : `go on with --after ${found.next}`)
   await watchJob(io, { unit: 'resources', total: null, shown: false, left }, async () => {
     do {
       const part = found.next === null ? body : { ...body, after: found.next }
-      found.add((await (await connection.send({ method: 'POST', path, body: part })).json()) as ComparisonJson)
+      found.add(await connection.ask<ComparisonJson>({ method: 'POST', path, body: part }))
       if (found.next !== null && io.stderr.isTTY) io.stderr.write(`${found.progress()}\n`)
     } while (found.next !== null && Date.now() < endsAtMs)
   })

@@ -5,15 +5,26 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { SERVICE_SCOPES } from '../../identity/oauth/scopes.ts'
+import { didYouMean } from '../../shared/base/nearest.ts'
 import { isJsonObject } from '../../shared/domain/json.ts'
-import { didYouMean } from '../../shared/domain/nearest.ts'
-import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { isLoopback, urlHost } from '../../shared/process/listen.ts'
-import { URL_DEFAULT } from './client-settings.ts'
-import { CliError, problemError } from './errors.ts'
+import { CliError, problemError, textOf } from './errors.ts'
 
+const URL_DEFAULT = 'http://127.0.0.1:8080'
 const REQUEST_TIMEOUT_MS = 30_000
 const RETRIES_MAX = 3
+
+/** The environment variables of commands that connect to a running PDP. */
+export const CLIENT_SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
+  ['PORTCULLIS_URL', `URL of the PDP (${URL_DEFAULT})`],
+  ['PORTCULLIS_TOKEN', 'an access token, also as …_FILE; instead of the client below'],
+  ['PORTCULLIS_CLIENT_ID', 'id of a client that has the scope that the command needs (admin)'],
+  [
+    'PORTCULLIS_CLIENT_SECRET',
+    'secret of that client, also as …_FILE; on the machine of the PDP, the generated secret of admin is found',
+  ],
+]
+
 export type ConnectionOptions = {
   readonly url?: string
   readonly tokenFile?: string
@@ -22,7 +33,7 @@ export type ConnectionOptions = {
   readonly organization?: string
   readonly json?: boolean
 }
-export type Sent = {
+type Sent = {
   readonly method: string
   /** The path, percent-encoded. */
   readonly path: string
@@ -32,7 +43,6 @@ export type Sent = {
   readonly headers?: { readonly [name: string]: string }
 }
 export type Connection = {
-  readonly organization: string | null
   /** True if the token was given, false if it is requested for a client. */
   readonly hasGivenToken: boolean
   /**
@@ -40,6 +50,8 @@ export type Connection = {
    * requests a token with these scopes, and prints a note.
    */
   send(request: Sent): Promise<Response>
+  /** The JSON of the answer. Throws as `send` does. */
+  ask<T>(request: Sent): Promise<T>
 }
 
 export function addConnectionOptions(
@@ -58,23 +70,24 @@ export function addConnectionOptions(
 /** `scope`: the scope that the command needs. Throws CliError. */
 export async function connect(
   options: ConnectionOptions,
-  { io, scope, bind }: { readonly io: Pick<NodeJS.Process, 'env' | 'stderr'> } & Asked,
+  { io, ...asked }: { readonly io: Pick<NodeJS.Process, 'env' | 'stderr'> } & Asked,
 ): Promise<Connection> {
   if (options.organization === '') throw new CliError('--organization is empty: give the id of an organization')
   const { env } = io
   const url = urlOf(options, env)
   const given = secretOf(env, 'PORTCULLIS_TOKEN', { option: '--token-file', file: options.tokenFile })
-  let token = given ?? (await accessToken(options, { env, scope, bind }))
-  let held = scope
+  let token = given ?? (await accessToken(options, { env, ...asked }))
+  let held = asked.scope
   const widened = async ({ status, headers }: Response): Promise<boolean> => {
     const more =
       status === 403 && given === null ? namedScopes(headers).filter((one) => !held.split(' ').includes(one)) : []
     if (more.length === 0) return false
-    const wider = await clientToken(url, options, { env, scope: [held, ...more].join(' '), bind }).catch(() => null)
+    const scope = [held, ...more].join(' ')
+    const wider = await clientToken(url, options, { env, ...asked, scope }).catch(() => null)
     if (wider === null) return false
     io.stderr.write(`This also needs ${more.join(' ')}: asked for a token with it.\n`)
     token = wider
-    held = [held, ...more].join(' ')
+    held = scope
     return true
   }
   const refused = async (response: Response): Promise<CliError> => {
@@ -84,26 +97,36 @@ export async function connect(
     const detail = isUnknown ? { detail: `${problem.detail}${meant}` } : {}
     return problemError(response.status, isJsonObject(problem) ? { ...problem, ...detail } : problem)
   }
+  const sendOrThrow = async (request: Sent): Promise<Response> => {
+    const response = await send({ ...request, url, token })
+    if (response.ok) return response
+    const isRepeatable = request.lines === undefined
+    if (!isRepeatable || !(await widened(response))) throw await refused(response)
+    const again = await send({ ...request, url, token })
+    if (again.ok) return again
+    throw await refused(again)
+  }
   return {
-    organization: options.organization ?? null,
     hasGivenToken: given !== null,
-    async send(request) {
-      const response = await send({ ...request, url, token })
-      if (response.ok) return response
-      const isRepeatable = request.lines === undefined
-      if (!isRepeatable || !(await widened(response))) throw await refused(response)
-      const again = await send({ ...request, url, token })
-      if (again.ok) return again
-      throw await refused(again)
+    send: sendOrThrow,
+    async ask<T>(request: Sent) {
+      return (await (await sendOrThrow(request)).json()) as T
     },
   }
+}
+
+/** The path of an organization, percent-encoded. Throws CliError. */
+export function organizationPath({ organization }: ConnectionOptions): string {
+  if (organization === undefined) throw new CliError('name the organization with --organization')
+  return `/v1/organizations/${encodeURIComponent(organization)}`
 }
 
 /** The scopes that a token would need, from the challenge (RFC 6750 section 3). */
 const namedScopes = (headers: Headers): readonly string[] =>
   /error="insufficient_scope".* scope="([^"]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1]?.split(' ') ?? []
 
-type Asked = { readonly scope: string; readonly bind: boolean }
+/** `bind`: the token is for the organization of the options alone. */
+type Asked = { readonly scope: string; readonly bind?: true }
 type TokenDeps = Asked & { readonly env: NodeJS.ProcessEnv; readonly resource?: string }
 
 /** The URL of the PDP. Throws CliError for a text that is no origin, and for plain text beyond this machine. */
@@ -114,19 +137,13 @@ export const urlOf = (options: ConnectionOptions, env: NodeJS.ProcessEnv): strin
 
 /** A token of a client. A client with only the write scope gets this scope in order to read, too. */
 export async function accessToken(options: ConnectionOptions, deps: TokenDeps): Promise<string> {
-  const { env, bind } = deps
   const url = urlOf(options, deps.env)
   try {
     return await clientToken(url, options, deps)
   } catch (err) {
     const wider = deps.scope.replace(/^(?!relationships|decisions|audit|events)([a-z]+):read$/, '$1:write')
     if (!(err instanceof CliError) || !/invalid_scope/.test(err.message) || wider === deps.scope) throw err
-    return clientToken(url, options, {
-      env,
-      bind,
-      ...(deps.resource === undefined ? {} : { resource: deps.resource }),
-      scope: wider,
-    })
+    return clientToken(url, options, { ...deps, scope: wider })
   }
 }
 
@@ -153,17 +170,9 @@ function secretOf(
   if (path === '') throw new CliError(`${from} is set but empty`)
   if (path === undefined && env[name] === '') throw new CliError(`${name} is set but empty`)
   if (path === undefined) return env[name] ?? null
-  const secret = readTextOf(path)
+  const secret = textOf(path).trim()
   if (secret === '') throw new CliError(`${from} names an empty file: ${path}`)
   return secret
-}
-
-function readTextOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch (err) {
-    throw new CliError(fileProblem(path, err), { cause: err })
-  }
 }
 
 /** A token by client credentials (RFC 6749 section 4.4). */
@@ -178,12 +187,11 @@ async function clientToken(
     file: options.clientSecretFile,
   })
   const secret = given ?? localAdminSecret(url, id, env)
-  const organization = bind && options.organization !== undefined ? { organization: options.organization } : {}
   const form = new URLSearchParams({
     grant_type: 'client_credentials',
     ...(scope === '' ? {} : { scope }),
     ...(resource === undefined ? {} : { resource }),
-    ...organization,
+    ...(bind === true && options.organization !== undefined && { organization: options.organization }),
   })
   // RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined.
   const [user, password] = [id, secret].map((text) => new URLSearchParams({ v: text }).toString().slice(2))
@@ -213,19 +221,13 @@ async function meantOrganization(
   const { organization, ...unbound } = options
   if (organization === undefined) return ''
   try {
-    const own = await accessToken(unbound, { env, scope: 'directory:read', bind: false }).catch(() => token)
+    const own = await accessToken(unbound, { env, scope: 'directory:read' }).catch(() => token)
     if (own === null) return ''
-    const found = await send({
-      url,
-      token: own,
-      method: 'GET',
-      path: `/v1/organizations?page_size=${ORGANIZATIONS_MAX}`,
-    })
+    const path = `/v1/organizations?page_size=${ORGANIZATIONS_MAX}`
+    const found = await send({ url, token: own, method: 'GET', path })
     const { items } = (await found.json()) as { readonly items: readonly { readonly id: string }[] }
-    return didYouMean(
-      organization,
-      items.map(({ id }) => id),
-    )
+    const ids = items.map(({ id }) => id)
+    return didYouMean(organization, ids)
   } catch {
     // Without the hint, the error that follows says enough.
     return ''
@@ -250,24 +252,16 @@ const localSecretFile = (env: NodeJS.ProcessEnv): string => join(env.PORTCULLIS_
 
 /** A PDP on this machine keeps its generated secret in its data directory. */
 function localAdminSecret(url: string, id: string, env: NodeJS.ProcessEnv): string {
-  const local = isLoopback(urlHost(new URL(url)))
+  const unknown = `the secret of client ${id} is not known: set PORTCULLIS_CLIENT_SECRET or --client-secret-file`
+  if (id !== 'admin' || !isLoopback(urlHost(new URL(url)))) throw new CliError(unknown)
   const path = localSecretFile(env)
   try {
-    if (local && id === 'admin') return readFileSync(path, 'utf8').trim()
+    return readFileSync(path, 'utf8').trim()
   } catch {
-    // reported below
+    throw new CliError(
+      `${unknown}\n  or run this in the folder in which portcullis-pdp serve was started: ${path} holds the secret there (PORTCULLIS_DATA_DIR names another folder)`,
+    )
   }
-  const where =
-    local && id === 'admin'
-      ? [
-          `or run this in the folder in which portcullis-pdp serve was started: ${path} holds the secret there (PORTCULLIS_DATA_DIR names another folder)`,
-        ]
-      : []
-  const lines = [
-    `the secret of client ${id} is not known: set PORTCULLIS_CLIENT_SECRET or --client-secret-file`,
-    ...where,
-  ]
-  throw new CliError(lines.join('\n  '))
 }
 
 async function send(request: Sent & { url: string; token: string }): Promise<Response> {
@@ -291,7 +285,7 @@ async function send(request: Sent & { url: string; token: string }): Promise<Res
 /** The answer to GET; null where nothing is there. Throws CliError. */
 export async function find(connection: Connection, path: string): Promise<{ readonly [name: string]: unknown } | null> {
   try {
-    const found: unknown = await (await connection.send({ method: 'GET', path })).json()
+    const found = await connection.ask<unknown>({ method: 'GET', path })
     return isJsonObject(found) ? found : null
   } catch (err) {
     if (err instanceof CliError && err.status === 404) return null

@@ -5,6 +5,7 @@ import type { AskedSubject } from '../../shared/domain/decision.ts'
 import { reasonText } from '../../shared/domain/reasons.ts'
 import { subjectName } from '../../shared/domain/subjects.ts'
 import { coloured } from '../../shared/process/command/output.ts'
+import { jsonOr } from './command-line.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
 import { CliError, EXIT, type Run } from './errors.ts'
 import {
@@ -34,17 +35,16 @@ Examples:
   ${program} explain user:alice viewer invoice:42 -o acme --as-of 2030-01-31T12:00:00Z`,
 })
 
-type Reason = {
-  readonly code: string
-  readonly path: readonly object[]
-  readonly missing: readonly string[]
-  readonly details?: readonly string[]
-}
 type Result = {
   readonly allowed: boolean
   readonly error?: string
   readonly missing_context?: readonly string[]
-  readonly reason?: Reason
+  readonly reason?: {
+    readonly code: string
+    readonly path: readonly object[]
+    readonly missing: readonly string[]
+    readonly details?: readonly string[]
+  }
 }
 type Decision = {
   readonly organization: string | null
@@ -128,9 +128,7 @@ async function decide(asked: {
     ...askedBy(options, subject === null),
     ...questionBody(accompanying),
   }
-  const decision = parseDecision(
-    await (await connection.send({ method: 'POST', path: '/oauth/decisions', body })).json(),
-  )
+  const decision = await askedDecision(connection, body)
   const [result] = decision.permissions
   if (result === undefined) throw new CliError('the answer of the PDP does not match the question')
   if (decision.organization === null)
@@ -140,9 +138,7 @@ async function decide(asked: {
         : 'name the organization with --organization: the client is not bound to one',
     )
   requireDecided(result)
-  io.stdout.write(
-    options.json === true ? `${JSON.stringify(decision)}\n` : text({ decision, result, relation, resource, io }),
-  )
+  io.stdout.write(jsonOr(options, decision, text({ decision, result, relation, resource, io })))
   if (!result.allowed && !explain)
     // A bearer may ask about itself, but gets no explanation.
     for (const note of subject === null ? [] : await unknownNames(connection, body)) io.stderr.write(`note: ${note}\n`)
@@ -154,8 +150,8 @@ export const ANYBODY: AskedSubject = { type: 'group', id: 'any', relation: 'memb
 
 /** Names in the question that are not declared, each with the name that was probably meant. */
 export async function unknownNames(connection: Connection, body: object): Promise<readonly string[]> {
-  const response = await connection.send({ method: 'POST', path: '/oauth/decisions', body: { ...body, explain: true } })
-  const details = parseDecision(await response.json()).permissions.flatMap(({ reason }) => reason?.details ?? [])
+  const { permissions } = await askedDecision(connection, { ...body, explain: true })
+  const details = permissions.flatMap(({ reason }) => reason?.details ?? [])
   return [...new Set(details)].filter((detail) => /^(?:type|no model declares type) "/.test(detail))
 }
 
@@ -171,17 +167,16 @@ async function decideLocally(
   io: NodeJS.Process,
 ): Promise<number> {
   const { checkLocally } = await import('./local-check.ts')
-  const { subject, relation, resource, explain, json } = asked
-  const { result: found, notes } = await checkLocally(file, asked)
+  const { explain, json, ...question } = asked
+  const { subject, relation, resource } = question
+  const { result: found, notes } = await checkLocally(file, question)
   const { missingContext, ...result } = found
   requireDecided({ ...result, missing_context: missingContext ?? [] })
   const { reason, ...plain } = result
   const shown: Result = explain && reason !== undefined ? { ...plain, reason } : plain
   const decision = { organization: file, subject, permissions: [shown] }
   const lines = notes.map((note) => `note: ${note}\n`).join('')
-  io.stdout.write(
-    json ? `${JSON.stringify(decision)}\n` : text({ decision, result: shown, relation, resource, io }) + lines,
-  )
+  io.stdout.write(jsonOr({ json }, decision, text({ decision, result: shown, relation, resource, io }) + lines))
   return result.allowed ? EXIT.ok : EXIT.denied
 }
 
@@ -193,7 +188,8 @@ function requireDecided({ error, reason, missing_context: missing = [] }: Result
   throw new CliError(lines.join('\n  '))
 }
 
-function parseDecision(value: unknown): Decision {
+async function askedDecision(connection: Connection, body: object): Promise<Decision> {
+  const value = await connection.ask<unknown>({ method: 'POST', path: '/oauth/decisions', body })
   if (typeof value === 'object' && value !== null && 'permissions' in value && Array.isArray(value.permissions))
     return value as Decision
   throw new CliError('the answer of the PDP is not a decision')

@@ -1,10 +1,12 @@
-/** Errors and exit statuses of the client commands. */
+/** Errors and exit statuses of the client commands, and files that cannot be read as such errors. */
+import { readFileSync } from 'node:fs'
+import { fileProblem } from '../../shared/process/command/file-problem.ts'
 
 /** `check` and `explain` exit with 0 if allowed and 1 if denied. Every command exits with 2 if it failed. */
 export const EXIT = { ok: 0, denied: 1, failed: 2 } as const
 
-/** Runs a command whose result is one of these statuses. */
-export type Run = (work: () => Promise<number>) => Promise<void>
+/** Runs a command, which exits with 0 unless its work gives another of these statuses. */
+export type Run = (work: (() => Promise<number>) | (() => Promise<void>)) => Promise<void>
 
 /** An error with a message for a person, of one or more lines. */
 export class CliError extends Error {
@@ -22,6 +24,18 @@ export class CliError extends Error {
     this.code = options.code ?? 'failed'
   }
 }
+
+/** Throws CliError. */
+export function bytesOf(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (err) {
+    throw new CliError(fileProblem(file, err), { cause: err })
+  }
+}
+
+/** Throws CliError. */
+export const textOf = (file: string): string => bytesOf(file).toString('utf8')
 
 /** RFC 9457 problem details as lines: the problem, then each issue with its place. */
 export function problemError(status: number, problem: unknown): CliError {

@@ -1,12 +1,11 @@
 /** The command `import users`: imports people of another system, with their password hashes. */
 import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Command } from 'commander'
-import { fileProblem } from '../../shared/process/command/file-problem.ts'
-import { type People, readPeople } from '../import/people.ts'
+import { readPeople } from '../import/people.ts'
+import { jsonOr } from './command-line.ts'
 import { addConnectionOptions, type ConnectionOptions, connect } from './connection.ts'
-import { CliError, EXIT, type Run } from './errors.ts'
+import { type Run, textOf } from './errors.ts'
 import { countLines, watchJob } from './long-job.ts'
 
 /** How many people the PDP accepts in one call. */
@@ -34,18 +33,18 @@ export function addUserImportCommand(group: Command, io: NodeJS.Process, run: Ru
   ).action((file: string, options: Options) => run(() => importUsers(file, options, io)))
 }
 
-async function importUsers(file: string, options: Options, io: NodeJS.Process): Promise<number> {
+async function importUsers(file: string, options: Options, io: NodeJS.Process): Promise<void> {
   const dryRun = options.dryRun === true
-  const { people, linesCount } = file === '-' ? { people: null, linesCount: null } : await readExport(file)
+  const text = file === '-' ? '' : textOf(file)
+  // Null for lines in the PDP's own form.
+  const people = readPeople(text)
+  const linesCount = file === '-' ? null : text.trimEnd().split('\n').length
   for (const note of people?.notes ?? []) io.stderr.write(`${note}\n`)
-  const connection = await connect(options, { io, scope: 'directory:write', bind: false })
+  const connection = await connect(options, { io, scope: 'directory:write' })
   const send = async (stream: Readable, isDry: boolean): Promise<{ readonly users: number }> => {
-    const response = await connection.send({
-      method: 'POST',
-      path: `/v1/users:import?dry_run=${isDry}`,
-      lines: { stream, type: 'application/x-ndjson' },
-    })
-    return { users: 0, ...Object(await response.json()) }
+    const lines = { stream, type: 'application/x-ndjson' }
+    const path = `/v1/users:import?dry_run=${isDry}`
+    return { users: 0, ...(await connection.ask<object>({ method: 'POST', path, lines })) }
   }
   let users = 0
   const job = {
@@ -69,9 +68,8 @@ async function importUsers(file: string, options: Options, io: NodeJS.Process): 
       report(users)
     })
   })
-  const text = dryRun ? `${users} users could be imported; nothing was changed` : `imported: ${users} users`
-  io.stdout.write(`${options.json === true ? JSON.stringify({ users, dry_run: dryRun }) : text}\n`)
-  return EXIT.ok
+  const said = dryRun ? `${users} users could be imported; nothing was changed` : `imported: ${users} users`
+  io.stdout.write(jsonOr(options, { users, dry_run: dryRun }, `${said}\n`))
 }
 
 const leftAt = (users: number): string =>
@@ -82,12 +80,4 @@ const leftAt = (users: number): string =>
 async function inParts(lines: readonly string[], send: (part: Readable) => Promise<unknown>): Promise<void> {
   for (let at = 0; at < lines.length; at += USERS_PER_IMPORT)
     await send(Readable.from([Buffer.from(lines.slice(at, at + USERS_PER_IMPORT).join('\n'))]))
-}
-
-/** `people`: null for a file with lines in the PDP's own form. */
-async function readExport(file: string): Promise<{ readonly people: People | null; readonly linesCount: number }> {
-  const text = await readFile(file, 'utf8').catch((err: Error) => {
-    throw new CliError(fileProblem(file, err), { cause: err })
-  })
-  return { people: readPeople(text), linesCount: text.trimEnd().split('\n').length }
 }

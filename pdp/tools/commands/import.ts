@@ -1,13 +1,11 @@
 /** The command `import`: brings the model, the tuples and the tests of another system into an app and an organization. */
 
-import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { type Command, InvalidArgumentError } from 'commander'
 import { readDocument } from '../../engine/decide/language/document.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { isId } from '../../shared/domain/names.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
-import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { planOpenFga } from '../import/openfga.ts'
 import { readOpenFga } from '../import/openfga-api.ts'
 import { describePlan, type Plan, usersOf, withRenames, withSubjectPrefix } from '../import/plan.ts'
@@ -19,8 +17,9 @@ import { ValidationIssues } from '../model-test/located-yaml.ts'
 import { runModelTests } from '../model-test/model-test.ts'
 import { readModelText } from '../model-test/model-text.ts'
 import { readStoreFile } from '../model-test/store-file.ts'
+import { jsonOr } from './command-line.ts'
 import { addConnectionOptions, type ConnectionOptions, connect, find } from './connection.ts'
-import { CliError, EXIT, type Run } from './errors.ts'
+import { bytesOf, CliError, type Run, textOf } from './errors.ts'
 import { addUserImportCommand, USERS_PER_IMPORT } from './import-users.ts'
 import { importLines, importNothing } from './relationships.ts'
 
@@ -86,7 +85,7 @@ function withRename(text: string, before: ReadonlyMap<string, string> = new Map(
   return new Map([...before, [type, name]])
 }
 
-async function importOpenFga(file: string | undefined, options: Options, io: NodeJS.Process): Promise<number> {
+async function importOpenFga(file: string | undefined, options: Options, io: NodeJS.Process): Promise<void> {
   const { openfgaUrl: url, openfgaStore: store } = options
   if ((file === undefined) === (url === undefined))
     throw new CliError('name a store file, or a server with --openfga-url')
@@ -97,7 +96,7 @@ async function importOpenFga(file: string | undefined, options: Options, io: Nod
     const { model, tuples } = await readOpenFga({ url: url ?? '', store: store ?? '', token, fetch })
     return planOpenFga(model, tuples)
   })
-  return bring(plan, options, io)
+  await bring(plan, options, io)
 }
 
 /** Turns refusals of files and renames into errors of this command. */
@@ -117,11 +116,11 @@ async function spiceDbPlan(
   { options, io }: { readonly options: Options; readonly io: NodeJS.Process },
 ): Promise<Plan> {
   const issues = new ValidationIssues()
-  const found = await inWords(() => readSpiceDbFile(file, { read: bytesOf, issues }))
+  const found = await inWords(() => readSpiceDbFile(file, { read: async (path) => bytesOf(path), issues }))
   if (issues.lines.length > 0) throw new CliError(issues.lines.join('\n'))
   if (relationships !== undefined && found.relationships.trim() !== '')
     throw new CliError(`${file} has relationships of its own`)
-  const lines = relationships === undefined ? found.relationships : (await bytesOf(relationships)).toString('utf8')
+  const lines = relationships === undefined ? found.relationships : textOf(relationships)
   const plan = planSpiceDb(found.schema, lines)
   if (plan.refusals.length > 0 || options.ignoreTests === true) return plan
   const { passed, failures } = await playAssertions(plan, found, Date.now())
@@ -139,7 +138,7 @@ async function spiceDbPlan(
 
 /** Throws CliError when the file cannot be read, or one of its tests fails. */
 async function planOfFile(file: string, options: Options, io: NodeJS.Process): Promise<Plan> {
-  await bytesOf(file)
+  bytesOf(file)
   const allowExternalFiles = options.allowExternalFiles === true
   if (options.ignoreTests !== true) await runTests(file, options, io)
   const read = allowExternalFiles ? unconfined : confinedTo(file)
@@ -162,7 +161,7 @@ async function runTests(file: string, options: Options, io: NodeJS.Process): Pro
   if (options.json !== true) io.stdout.write(`tests: ${summary.replace(/, \d+ refused.*/, '').trim()}\n`)
 }
 
-async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise<number> {
+async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise<void> {
   if (options.subjectPrefix !== undefined && !SUBJECT_PREFIX.test(options.subjectPrefix))
     throw new CliError('--subject-prefix must be 1 to 64 visible ASCII characters without #')
   const wanted = await inWords(() => withRenames(found, options.rename ?? new Map()))
@@ -173,24 +172,22 @@ async function bring(found: Plan, options: Options, io: NodeJS.Process): Promise
     notes: [...renamed.notes, ...peopleNote(renamed), ...(users.length === 0 ? [] : [usersNote(users, options)])],
     refusals: options.createUsers === true ? [...renamed.refusals, ...unfitUsers(users)] : renamed.refusals,
   }
-  if (options.json === true) io.stdout.write(`${JSON.stringify(plan)}\n`)
-  else io.stdout.write(describePlan(plan))
+  io.stdout.write(jsonOr(options, plan, describePlan(plan)))
   if (plan.refusals.length > 0) throw new CliError('nothing was imported')
-  const { organization } = options
   if (options.dryRun === true) {
     await askFirst(plan, options, io).catch((err: unknown) => {
       // A dry run shows the plan even if no PDP answers.
       if (!(err instanceof CliError) || err.status !== null) throw err
       io.stderr.write(`No PDP was asked whether it takes this: ${err.message}\n`)
     })
-    return EXIT.ok
+    return
   }
-  if (organization === undefined) throw new CliError('name the organization with --organization')
+  if (options.organization === undefined) throw new CliError('name the organization with --organization')
   await askFirst(plan, options, io)
   if (options.createUsers === true) await createUsers(users, options, io, false)
   const version = await putModel(plan.model, options, io)
   io.stdout.write(`${options.app} has version ${version}\n`)
-  return plan.tuples.length === 0 ? EXIT.ok : importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
+  if (plan.tuples.length > 0) await importLines(Readable.from(plan.tuples.map(lineOf)), options, io)
 }
 
 /** A note for stores that use another type for people than `user`. */
@@ -222,7 +219,7 @@ async function createUsers(
   io: NodeJS.Process,
   dryRun: boolean,
 ): Promise<void> {
-  const connection = await connect(options, { io, scope: 'directory:write', bind: false })
+  const connection = await connect(options, { io, scope: 'directory:write' })
   const missing: string[] = []
   for (const user of users) {
     if ((await find(connection, `/v1/users/${encodeURIComponent(user)}`)) === null) missing.push(user)
@@ -254,16 +251,9 @@ async function askFirst(plan: Plan, options: Options, io: NodeJS.Process): Promi
 
 /** Puts the model into the manifest, the rest of which stays as it is. */
 async function putModel(model: string, options: Options, io: NodeJS.Process, query = ''): Promise<unknown> {
-  const connection = await connect(options, { io, scope: 'manifest:write', bind: false })
+  const connection = await connect(options, { io, scope: 'manifest:write' })
   const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`
   const { audiences, permissions, roles } = (await find(connection, path)) ?? {}
   const body = { audiences, permissions, roles, model }
-  const response = await connection.send({ method: 'PUT', path: `${path}${query}`, body })
-  return Object(await response.json()).version
-}
-
-async function bytesOf(file: string): Promise<Buffer> {
-  return readFile(file).catch((err: Error) => {
-    throw new CliError(fileProblem(file, err), { cause: err })
-  })
+  return (await connection.ask<{ version: unknown }>({ method: 'PUT', path: `${path}${query}`, body })).version
 }

@@ -42,16 +42,13 @@ export async function checkLocally(
   )
   const changes = plan.tuples.map((tuple) => ({ kind: 'tuple', op: 'write', tuple }) as const)
   if (changes.length > 0) await store.write(ORGANIZATION, changes, { context })
-  const { subject, relation, resource, context: values, contextualTuples, withoutTuples } = asked
+  const { relation, resource, ...question } = asked
   const permissions = [{ relation, resource }]
   const decision = await createPdp({ store }).decide({
+    ...question,
     organization: ORGANIZATION,
-    subject,
     permissions,
     explain: true,
-    ...(values !== undefined && { context: values }),
-    ...(contextualTuples !== undefined && { contextualTuples }),
-    ...(withoutTuples !== undefined && { withoutTuples }),
   })
   const [result] = decision.permissions
   if (result === undefined) throw new CliError('the question has no answer')

@@ -5,21 +5,19 @@ const SHOWN_EVERY_MS = 200
 /** The exit status of shells after SIGINT: 128 and the number of the signal. */
 const INTERRUPTED = 130
 
-export type Job = {
-  /** The unit of progress, such as `lines`. */
-  readonly unit: string
-  /** How many units there are; null: unknown. */
-  readonly total: number | null
-  /** True: progress is shown. False where the output itself shows it. */
-  readonly shown: boolean
-  /** A text for Ctrl-C: what is stored, and how to continue. */
-  left(): string
-}
-
 /** `work` reports how many units are done, counted from the beginning. */
 export async function watchJob<T>(
   io: NodeJS.Process,
-  job: Job,
+  job: {
+    /** The unit of progress, such as `lines`. */
+    readonly unit: string
+    /** How many units there are; null: unknown. */
+    readonly total: number | null
+    /** True: progress is shown. False where the output itself shows it. */
+    readonly shown: boolean
+    /** A text for Ctrl-C: what is stored, and how to continue. */
+    left(): string
+  },
   work: (report: (done: number) => void) => Promise<T>,
 ): Promise<T> {
   const isShown = job.shown && io.stderr.isTTY === true

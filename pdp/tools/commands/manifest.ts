@@ -1,25 +1,24 @@
 /** The command `manifest`: shows, tries and applies the manifest of an app. */
 
-import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { readDocument } from '../../engine/decide/language/document.ts'
 import { parseYaml } from '../../engine/worker/yaml.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
-import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { portabilityIssues } from '../model-test/portability.ts'
+import { jsonOr } from './command-line.ts'
 import { compareAll, comparisonText } from './compare.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from './connection.ts'
-import { CliError, EXIT, type Run } from './errors.ts'
+import { bytesOf, CliError, type Run } from './errors.ts'
 import { differenceLines } from './model.ts'
 import { readModelFile } from './model-file.ts'
 
-type Effect = { readonly permission: string; readonly subject: string; readonly organization: string | null }
-type DryRun = {
-  readonly version: number
-  readonly gains: readonly Effect[]
-  readonly loses: readonly Effect[]
-  readonly complete: boolean
+type DryRun = { readonly version: number; readonly complete: boolean } & {
+  readonly [change in 'gains' | 'loses']: readonly {
+    readonly permission: string
+    readonly subject: string
+    readonly organization: string | null
+  }[]
 }
 type Invocation = { readonly app: string; readonly options: ConnectionOptions; readonly io: NodeJS.Process }
 
@@ -44,35 +43,25 @@ export function addManifestCommands(program: Command, io: NodeJS.Process, run: R
 }
 
 const pathOf = (app: string): string => `/v1/apps/${encodeURIComponent(app)}/manifest`
-const open = ({ options, io }: Invocation, more = '') =>
-  connect(options, { io, scope: `manifest:write${more}`, bind: false })
+const open = ({ options, io }: Invocation, more = '') => connect(options, { io, scope: `manifest:write${more}` })
 
-async function show(asked: Invocation): Promise<number> {
-  const connection = await open(asked)
-  const response = await connection.send({ method: 'GET', path: pathOf(asked.app) })
-  asked.io.stdout.write(`${JSON.stringify(await response.json(), null, 2)}\n`)
-  return EXIT.ok
+async function show(asked: Invocation): Promise<void> {
+  const manifest = await (await open(asked)).ask({ method: 'GET', path: pathOf(asked.app) })
+  asked.io.stdout.write(`${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun: boolean }): Promise<number> {
-  const bytes = await readFile(file).catch((err: Error) => {
-    throw new CliError(fileProblem(file, err), { cause: err })
-  })
-  const body = await withModelFile(bytes, file)
+async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun: boolean }): Promise<void> {
+  const body = await withModelFile(bytesOf(file), file)
   for (const { message } of portabilityOf(body)) asked.io.stderr.write(`warning: OpenFGA refuses this: ${message}\n`)
   const connection = await open(asked, dryRun && asked.options.organization !== undefined ? ' decisions:read' : '')
-  const response = await connection.send({
+  const answer = await connection.ask<DryRun>({
     method: 'PUT',
     path: `${pathOf(asked.app)}${dryRun ? '?dry_run=true' : ''}`,
     // JSON is also YAML.
     lines: { stream: once(body), type: 'application/yaml' },
   })
-  const answer = (await response.json()) as DryRun
-  asked.io.stdout.write(
-    asked.options.json === true ? `${JSON.stringify(answer)}\n` : text(answer, { dryRun, app: asked.app }),
-  )
+  asked.io.stdout.write(jsonOr(asked.options, answer, text(answer, { dryRun, app: asked.app })))
   if (dryRun && asked.options.json !== true) await showModelChange(asked, { connection, body })
-  return EXIT.ok
 }
 
 /** Prints who could gain and lose a relation under the other model: for all possible data, and with an organization for its data. */
@@ -91,12 +80,11 @@ async function showModelChange(
     ({ type }) => was.has(type) || is.has(type),
   )
   io.stdout.write(`${differenceLines(found).join('\n')}\n`)
-  const { organization } = options
-  if (organization === undefined) return
+  if (options.organization === undefined) return
   const changed = found.filter(({ gain, lose }) => gain.kind !== 'nobody' || lose.kind !== 'nobody')
   for (const { type, relation, subject } of changed) {
     const question = { relation, type, subject_type: subject, model: { app, text: after } }
-    const compared = await compareAll(connection, { organization, body: question, io })
+    const compared = await compareAll(connection, { body: question, options, io })
     io.stdout.write(comparisonText({ relation, type }, compared))
   }
 }
@@ -140,7 +128,7 @@ function text(answer: DryRun, { dryRun, app }: { dryRun: boolean; app: string })
   if (!dryRun) return `${app} has version ${answer.version}\n`
   const line =
     (sign: string) =>
-    ({ permission, subject, organization }: Effect) =>
+    ({ permission, subject, organization }: DryRun['gains'][number]) =>
       `${sign} ${permission}  ${subject} ${organization === null ? 'everywhere' : `in ${organization}`}`
   const lines = [
     `${app} would have version ${answer.version}`,

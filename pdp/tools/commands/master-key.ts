@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { RotationReport } from '../../identity/issuer/keys/master-key-rotation.ts'
 import { readConfig } from '../../server/runtime/config.ts'
 import { runCommand, StartError } from '../../shared/process/exit.ts'
+import { jsonOr } from './command-line.ts'
 import { watchJob } from './long-job.ts'
 
 type Options = { readonly dryRun?: boolean; readonly json?: boolean }
@@ -32,9 +33,8 @@ async function rotate({ dryRun = false, json = false }: Options, io: NodeJS.Proc
     }
     return changeMasterKey(config, { dryRun, progress, counted })
   })
-  io.stdout.write(
-    json ? `${JSON.stringify({ ...report, dryRun })}\n` : text(report, { dryRun, isGiven: config.masterKey !== null }),
-  )
+  const said = text(report, { dryRun, isGiven: config.masterKey !== null })
+  io.stdout.write(jsonOr({ json }, { ...report, dryRun }, said))
   const lasting = report.unreadable.filter(({ transient }) => !transient)
   if (lasting.length > 0) throw new StartError(unreadableMessage(lasting))
 }
@@ -84,15 +84,12 @@ export function addKeyCommands(program: Command, io: NodeJS.Process): void {
     .command('rotate')
     .description('Sign with the next key, which all verifiers have already fetched, and publish another one.')
     .option('--json', 'print JSON')
-    .action(({ json }: { json?: true }) => runCommand(() => rotateSigning(json === true, io), io))
+    .action((options: Options) => runCommand(() => rotateSigning(options, io), io))
 }
 
-async function rotateSigning(json: boolean, io: NodeJS.Process): Promise<void> {
+async function rotateSigning(options: Options, io: NodeJS.Process): Promise<void> {
   const { rotateSigningKeys } = await import('../../server/runtime/database.ts')
   const { activeKid, nextKid } = await rotateSigningKeys(readConfig(io.env))
-  io.stdout.write(
-    json
-      ? `${JSON.stringify({ active_kid: activeKid, next_kid: nextKid })}\n`
-      : `All nodes sign with ${activeKid} within half a minute. The next key is ${nextKid}.\n`,
-  )
+  const said = `All nodes sign with ${activeKid} within half a minute. The next key is ${nextKid}.\n`
+  io.stdout.write(jsonOr(options, { active_kid: activeKid, next_kid: nextKid }, said))
 }

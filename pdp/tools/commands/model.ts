@@ -120,8 +120,9 @@ function jsonOf({ gain, lose, ...place }: Difference): object {
 }
 
 async function lint(files: readonly string[], io: NodeJS.Process, json: boolean): Promise<number> {
-  const { loadModel, shortened, UnusableModel } = await import('../model-change/load-model.ts')
+  const { loadModel, UnusableModel } = await import('../model-change/load-model.ts')
   const { lintModel } = await import('../model-change/model-lint.ts')
+  const { shortened } = await import('../model-test/located-yaml.ts')
   const found: { file: string; line: number | null; message: string }[] = []
   const unusable: string[] = []
   for (const file of files)

@@ -1,24 +1,18 @@
 /** Options of the commands that ask a question: its context, and the tuples that are only for it. */
 import type { Command } from 'commander'
-import type { AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
+import type { AskedSubject, ContextualTuple, DecideRequest } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { isSubject, parseTuple, quote } from '../../shared/domain/names.ts'
 import { CliError } from './errors.ts'
 
-type Tuples = readonly ContextualTuple[]
 export type QuestionOptions = {
   readonly context?: string
   readonly with?: readonly string[]
   readonly without?: readonly string[]
   readonly asOf?: string
 }
-export type Accompanying = {
-  readonly context?: JsonObject
-  readonly contextualTuples?: Tuples
-  readonly withoutTuples?: Tuples
-  readonly asOfMs?: number
-}
+export type Accompanying = Pick<DecideRequest, 'context' | 'contextualTuples' | 'withoutTuples' | 'asOfMs'>
 export const collect = (word: string, earlier: readonly string[] = []): readonly string[] => [...earlier, word]
 
 export const addQuestionOptions = (command: Command): Command =>

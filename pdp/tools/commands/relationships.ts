@@ -1,7 +1,7 @@
 /** The command `relationships`: writes, deletes, imports and exports tuples of an organization. */
 
 import { createReadStream } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -11,9 +11,16 @@ import { parseTuple, typeOf } from '../../shared/domain/names.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { Reader, ValidationIssues } from '../model-test/located-yaml.ts'
 import { readTupleFile } from '../model-test/tuple-file.ts'
-import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from './connection.ts'
+import { jsonOr } from './command-line.ts'
+import {
+  addConnectionOptions,
+  type Connection,
+  type ConnectionOptions,
+  connect,
+  organizationPath,
+} from './connection.ts'
 import { ANYBODY, unknownNames } from './decisions.ts'
-import { CliError, EXIT, problemError, type Run } from './errors.ts'
+import { CliError, problemError, type Run, textOf } from './errors.ts'
 import { countLines, NEWLINE, watchJob } from './long-job.ts'
 
 const TUPLE = 'type:id#relation@subject, such as invoice:42#viewer@user:alice'
@@ -75,10 +82,8 @@ async function open(
   io: NodeJS.Process,
   scope: string,
 ): Promise<{ connection: Connection; path: string }> {
-  const { organization } = options
-  if (organization === undefined) throw new CliError('name the organization with --organization')
-  const connection = await connect(options, { io, scope, bind: false })
-  return { connection, path: `/v1/organizations/${encodeURIComponent(organization)}/relationships` }
+  const path = `${organizationPath(options)}/relationships`
+  return { connection: await connect(options, { io, scope }), path }
 }
 
 /** Checks the tuple before credentials are needed. */
@@ -95,20 +100,18 @@ async function write(asked: {
   tuples: readonly string[]
   options: WriteOptions
   io: NodeJS.Process
-}): Promise<number> {
+}): Promise<void> {
   const { op, tuples, options, io } = asked
   for (const [i, tuple] of tuples.entries()) requireTuple(tuple, `/${op}/${i}`)
   const { expiresAt: expires_at } = options
   const sent = expires_at === undefined ? tuples : tuples.map((tuple) => ({ ...parseTuple(tuple), expires_at }))
   const { connection, path } = await open(options, io, 'relationships:write')
-  const response = await connection.send({ method: 'POST', path, body: { [op]: sent } })
-  const body: unknown = await response.json()
+  const body = await connection.ask<unknown>({ method: 'POST', path, body: { [op]: sent } })
   const deleted = op === 'delete' ? deletedCount(body, tuples.length) : 0
   const text = op === 'write' ? `stored: ${tuples.length}` : `deleted: ${deleted}`
-  io.stdout.write(options.json === true ? `${JSON.stringify(body)}\n` : `${text}\n`)
+  io.stdout.write(jsonOr(options, body, `${text}\n`))
   if (op === 'delete' && deleted < tuples.length) io.stderr.write(notStored(tuples.length - deleted, tuples.length))
   if (op === 'write') for (const note of await misspelt(tuples, options, io)) io.stderr.write(`note: ${note}\n`)
-  return EXIT.ok
 }
 
 const TYPES_MAX = 256
@@ -144,7 +147,7 @@ const notStored = (count: number, asked: number): string =>
     ? 'this tuple was not stored, so nothing was taken away. What is stored: portcullis tuple export\n'
     : `${count} of these ${asked} tuples ${count === 1 ? 'was' : 'were'} not stored. What is stored: portcullis tuple export\n`
 
-async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process): Promise<number> {
+async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process): Promise<void> {
   const { object, relation, subject } = options
   const { connection, path } = await open(options, io, 'relationships:read')
   const filter = Object.entries({ object, relation, subject }).filter(
@@ -168,7 +171,6 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
   } catch (err) {
     throw new CliError(`the export ended early, so the output is not complete: ${messageOf(err)}`, { cause: err })
   }
-  return EXIT.ok
 }
 
 type Progress = { readonly line: number; readonly tuples?: number; readonly done?: true; readonly problem?: object }
@@ -177,8 +179,8 @@ async function importFile(
   file: string,
   options: ConnectionOptions & { afterLine?: number },
   io: NodeJS.Process,
-): Promise<number> {
-  if (/\.(?:csv|json|ya?ml)$/i.test(file)) return importLines(await openFgaTuples(file), options, io)
+): Promise<void> {
+  if (/\.(?:csv|json|ya?ml)$/i.test(file)) return importLines(openFgaTuples(file), options, io)
   const source = file === '-' ? io.stdin : createReadStream(file)
   if (file === '-') return importLines(source, options, io)
   await readable(source, file)
@@ -200,12 +202,9 @@ async function linesIn(file: string): Promise<number | undefined> {
 }
 
 /** The tuples as lines of JSON. Throws CliError with every wrong line. */
-async function openFgaTuples(file: string): Promise<Readable> {
-  const text = await readFile(file, 'utf8').catch((err: Error) => {
-    throw new CliError(fileProblem(file, err), { cause: err })
-  })
+function openFgaTuples(file: string): Readable {
   const issues = new ValidationIssues()
-  const tuples = readTupleFile(new Reader(file, issues), text)
+  const tuples = readTupleFile(new Reader(file, issues), textOf(file))
   if (issues.lines.length > 0) throw new CliError(['nothing was stored', ...issues.lines].join('\n  '))
   const lines = tuples.map(({ object, relation, user: subject, condition }) =>
     JSON.stringify({ object, relation, subject, condition }),
@@ -227,7 +226,7 @@ export async function importLines(
   source: Readable,
   options: ConnectionOptions & { afterLine?: number; total?: number },
   io: NodeJS.Process,
-): Promise<number> {
+): Promise<void> {
   const { afterLine = 0 } = options
   const { connection, path } = await open(options, io, 'relationships:write')
   const response = await connection.send({
@@ -247,7 +246,7 @@ export async function importLines(
   })
   if (last.done === true) {
     if (options.json !== true) io.stdout.write(`stored: ${last.tuples ?? 0} tuples of ${last.line} lines\n`)
-    return EXIT.ok
+    return
   }
   const reason = last.problem === undefined ? 'the answer ended early' : problemError(0, last.problem).message
   throw new CliError(`${reason}\n${left()}`)

@@ -9,7 +9,7 @@ import { PdpError } from '../../shared/domain/errors.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { unconfined } from '../model-test/confined-files.ts'
 import { placeIn, readSourceModel } from '../model-test/model-text.ts'
-import { CliError, EXIT, type Run } from './errors.ts'
+import { CliError, type Run } from './errors.ts'
 
 const HELP = `
 Example:
@@ -28,7 +28,6 @@ export function addTypesCommand(program: Command, io: NodeJS.Process, run: Run):
         const text = typesOf(await readModel(file), file)
         if (out === undefined) io.stdout.write(text)
         else write(out, text)
-        return EXIT.ok
       }),
     )
 }

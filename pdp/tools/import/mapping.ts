@@ -1,5 +1,6 @@
 /** Renames types and relations of another system's store, so that they keep their meaning here. */
 import { PdpError } from '../../shared/domain/errors.ts'
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 
 /** New names for types that have a meaning of their own here. */
@@ -41,6 +42,16 @@ export function renameTypes<T>(document: T, names: TypeNames): T {
     return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, visit(value, name)]))
   }
   return visit(document as Node, '') as T
+}
+
+/** Null for a text that is no JSON object. */
+export function parsedObject(json: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(json)
+    return isJsonObject(value) ? value : null
+  } catch {
+    return null
+  }
 }
 
 export function refused(message: string): PdpError {

@@ -9,19 +9,13 @@ const PAGE_SIZE = 100
 const TUPLES_MAX = 10_000_000
 const TIMEOUT_MS = 30_000
 
-export type FgaApi = {
-  /** Origin and path, without `/stores`. */
+/** `url`: origin and path, without `/stores`. Throws PdpError `request_invalid` when the answer is not OpenFGA's. */
+export async function readOpenFga(api: {
   readonly url: string
   readonly store: string
   readonly token: string | null
   readonly fetch: typeof fetch
-}
-type Json = { readonly [member: string]: unknown }
-
-/** Throws PdpError `request_invalid` when the answer is not OpenFGA's. */
-export async function readOpenFga(
-  api: FgaApi,
-): Promise<{ readonly model: string; readonly tuples: readonly FgaTuple[] }> {
+}): Promise<{ readonly model: string; readonly tuples: readonly FgaTuple[] }> {
   const { authorization_models: models } = await ask(api, 'authorization-models?page_size=1', null)
   const [document] = Array.isArray(models) ? models : []
   if (document === undefined) throw refused(`store ${api.store} has no model`)
@@ -49,10 +43,14 @@ function readTuple(item: unknown): FgaTuple {
   const { name, context = {} } = condition
   if (typeof name !== 'string' || !isJsonObject(context))
     throw refused('the answer to read has a condition without a name, or with a context that is not an object')
-  return { user, relation, object, condition: { name, context: context as JsonObject } }
+  return { user, relation, object, condition: { name, context } }
 }
 
-async function ask({ url, store, token, fetch }: FgaApi, call: string, body: object | null): Promise<Json> {
+async function ask(
+  { url, store, token, fetch }: Parameters<typeof readOpenFga>[0],
+  call: string,
+  body: object | null,
+): Promise<JsonObject> {
   const address = `${url.replace(/\/$/, '')}/stores/${encodeURIComponent(store)}/${call}`
   const headers = {
     'content-type': 'application/json',

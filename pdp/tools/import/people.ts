@@ -1,8 +1,9 @@
 /** Reads people that other systems have exported: a realm of Keycloak with its users, or the bulk export of Auth0. */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
+import { parsedObject } from './mapping.ts'
 
 /** `lines`: JSON objects for POST /v1/users:import. `notes`: people who are left out, and steps that remain. */
-export type People = { readonly lines: readonly string[]; readonly notes: readonly string[] }
+type People = { readonly lines: readonly string[]; readonly notes: readonly string[] }
 type Read = { readonly person: JsonObject; readonly hasHash: boolean } | 'blocked' | 'program'
 
 /** Null for a file of another form. */
@@ -10,10 +11,10 @@ export function readPeople(text: string): People | null {
   const users = usersOfRealm(text)
   if (users !== null) return peopleOf(users.map(fromKeycloak))
   const [first = ''] = text.trimStart().split('\n', 1)
-  const sample = parsed(first)
-  if (!isJsonObject(sample) || auth0Id(sample) === null) return null
+  const sample = parsedObject(first)
+  if (sample === null || auth0Id(sample) === null) return null
   const lines = text.split('\n').filter((line) => line.trim() !== '')
-  return peopleOf(lines.map((line) => fromAuth0(parsed(line))))
+  return peopleOf(lines.map((line) => fromAuth0(parsedObject(line))))
 }
 
 function peopleOf(all: readonly (Read | null)[]): People {
@@ -36,8 +37,8 @@ function peopleOf(all: readonly (Read | null)[]): People {
 /** `kc.sh export` writes a realm with its users, or files with the users of a realm. */
 function usersOfRealm(text: string): readonly unknown[] | null {
   if (!/"(?:realm|users)"\s*:/.test(text)) return null
-  const value = parsed(text)
-  return isJsonObject(value) && typeof value.realm === 'string' && Array.isArray(value.users) ? value.users : null
+  const value = parsedObject(text)
+  return typeof value?.realm === 'string' && Array.isArray(value.users) ? value.users : null
 }
 
 function fromKeycloak(value: unknown): Read | null {
@@ -59,8 +60,8 @@ function fromKeycloak(value: unknown): Read | null {
 /** The hash in PHC form; null for another kind of credential, and for a hash that cannot be verified here. */
 function keycloakHash(value: unknown): string | null {
   if (!isJsonObject(value) || value.type !== 'password') return null
-  const [secret, data] = [parsed(String(value.secretData)), parsed(String(value.credentialData))]
-  if (!isJsonObject(secret) || !isJsonObject(data)) return null
+  const [secret, data] = [parsedObject(String(value.secretData)), parsedObject(String(value.credentialData))]
+  if (secret === null || data === null) return null
   const [salt, hash] = [unpadded(secret.salt), unpadded(secret.value)]
   const { algorithm, hashIterations: rounds } = data
   const [, digest] = /^pbkdf2(?:-(sha256|sha512))?$/.exec(String(algorithm)) ?? [null, null]
@@ -81,9 +82,9 @@ function auth0Id({ user_id: id, _id: oid }: JsonObject): string | null {
   return isJsonObject(oid) && typeof oid.$oid === 'string' ? `auth0|${oid.$oid}` : null
 }
 
-function fromAuth0(value: unknown): Read | null {
-  const id = isJsonObject(value) ? auth0Id(value) : null
-  if (!isJsonObject(value) || id === null) return null
+function fromAuth0(value: JsonObject | null): Read | null {
+  const id = value === null ? null : auth0Id(value)
+  if (value === null || id === null) return null
   if (value.blocked === true) return 'blocked'
   const { email, email_verified: verified, name, passwordHash, password_hash } = value
   return personOf({ id, name, email, verified, hash: passwordHash ?? password_hash })
@@ -106,12 +107,4 @@ function personOf(of: {
     ...(hasHash ? { password_hash: String(of.hash) } : {}),
   }
   return { person, hasHash }
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return null
-  }
 }

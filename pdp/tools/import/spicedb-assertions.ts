@@ -4,15 +4,18 @@ import { PdpError } from '../../shared/domain/errors.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
 import { createWorld, type World } from '../model-test/test-store.ts'
-import { refused } from './mapping.ts'
-import { parsedObject, type SpiceDbPlan } from './spicedb.ts'
-import type { SpiceDbAssertion, SpiceDbExpectation, SpiceDbFile } from './spicedb-file.ts'
+import { parsedObject, refused } from './mapping.ts'
+import type { SpiceDbPlan } from './spicedb.ts'
+import type { SpiceDbFile } from './spicedb-file.ts'
 
-type Answer = SpiceDbAssertion['expected']
-export type Played = { readonly passed: number; readonly failures: readonly string[] }
+type Answer = SpiceDbFile['assertions'][number]['expected']
 
 /** Each failure begins with its line. @param nowMs relationships that have expired by then do not count. */
-export async function playAssertions(plan: SpiceDbPlan, of: SpiceDbFile, nowMs: number): Promise<Played> {
+export async function playAssertions(
+  plan: SpiceDbPlan,
+  of: SpiceDbFile,
+  nowMs: number,
+): Promise<{ readonly passed: number; readonly failures: readonly string[] }> {
   if (of.assertions.length + of.expectations.length === 0) return { passed: 0, failures: [] }
   const tuples = plan.tuples.filter(({ expiresAtMs }) => expiresAtMs === null || expiresAtMs > nowMs)
   const stored = tuples.map(({ object, relation, subject, condition = null }, line) => {
@@ -60,7 +63,7 @@ const SUBJECT = /^\[\s*([^\s\]]+?)(\[\.\.\.\])?\s*(?:-\s*\{([^}]*)\})?\s*\]/
 
 /** The failure; null if exactly the listed subjects have the permission, among those that relationships name. */
 async function expectationProblem(
-  { what, subjects }: SpiceDbExpectation,
+  { what, subjects }: SpiceDbFile['expectations'][number],
   of: { readonly world: World; readonly plan: SpiceDbPlan; readonly candidates: ReadonlySet<string> },
 ): Promise<string | null> {
   const { world, plan, candidates } = of

@@ -3,22 +3,23 @@ import { dirname, resolve } from 'node:path'
 import { jsonOf, type Located, Reader, type ValidationIssues } from '../model-test/located-yaml.ts'
 import { isBackup, readBackup } from './spicedb-backup.ts'
 
-/** `what`: a relationship, perhaps followed by `with {…}`, which is the context of the question. */
-export type SpiceDbAssertion = {
-  readonly line: number
-  readonly what: string
-  /** `caveated`: the answer depends on values that the question lacks. */
-  readonly expected: 'true' | 'false' | 'caveated'
-}
-/** All subjects that have a permission such as `document:1#view`, each written as `[user:ann] is <document:1#reader>`. */
-export type SpiceDbExpectation = { readonly line: number; readonly what: string; readonly subjects: readonly string[] }
 export type SpiceDbFile = {
   readonly schema: string
   readonly relationships: string
-  readonly assertions: readonly SpiceDbAssertion[]
-  readonly expectations: readonly SpiceDbExpectation[]
+  /** `what`: a relationship, perhaps followed by `with {…}`, which is the context of the question. */
+  readonly assertions: readonly {
+    readonly line: number
+    readonly what: string
+    /** `caveated`: the answer depends on values that the question lacks. */
+    readonly expected: 'true' | 'false' | 'caveated'
+  }[]
+  /** All subjects that have a permission such as `document:1#view`, each written as `[user:ann] is <document:1#reader>`. */
+  readonly expectations: readonly {
+    readonly line: number
+    readonly what: string
+    readonly subjects: readonly string[]
+  }[]
 }
-type Read = (path: string) => Promise<Uint8Array>
 
 const MEMBERS = ['schema', 'schemaFile', 'relationships', 'assertions', 'validation']
 const ASSERTIONS = { assertTrue: 'true', assertFalse: 'false', assertCaveated: 'caveated' } as const
@@ -26,7 +27,7 @@ const ASSERTIONS = { assertTrue: 'true', assertFalse: 'false', assertCaveated: '
 /** Errors in the form of a validation file are noted in `issues`. Throws PdpError `request_invalid` for a damaged backup. */
 export async function readSpiceDbFile(
   file: string,
-  { read, issues }: { readonly read: Read; readonly issues: ValidationIssues },
+  { read, issues }: { readonly read: (path: string) => Promise<Uint8Array>; readonly issues: ValidationIssues },
 ): Promise<SpiceDbFile> {
   const bytes = await read(file)
   const nothing = { assertions: [], expectations: [] }

@@ -5,11 +5,10 @@
 import type { ModelDocument, Reference, Userset } from '../../engine/decide/language/document.ts'
 import { objectNameIssue } from '../../engine/decide/language/object-names.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { parseTuple } from '../../shared/domain/names.ts'
 import type { Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
 import { modelTextOf } from '../model-test/model-text.ts'
-import { refused, typeNames } from './mapping.ts'
+import { parsedObject, refused, typeNames } from './mapping.ts'
 import { checkedPlan, type Plan } from './plan.ts'
 import { type Allowed, type Definition, type Expression, parseSchema, type Schema } from './spicedb-schema.ts'
 
@@ -87,13 +86,10 @@ const conditionName = (caveat: string, { caveats }: Names): string =>
 /** A relation that has the name of an object member gets a `_`. SpiceDB allows no name that ends in `_`, so names stay distinct. */
 const relationName = (relation: string): string => (objectNameIssue(relation) === null ? relation : `${relation}_`)
 
-type Read = {
-  readonly document: ModelDocument
-  readonly notes: readonly string[]
-  readonly refusals: readonly string[]
-}
-
-function modelOf({ definitions, caveats }: Schema, names: Names): Read {
+function modelOf(
+  { definitions, caveats }: Schema,
+  names: Names,
+): { readonly document: ModelDocument; readonly notes: readonly string[]; readonly refusals: readonly string[] } {
   const notes: string[] = []
   const refusals: string[] = []
   const document: ModelDocument = {
@@ -251,13 +247,4 @@ function readCaveat(text: string, names: Names): TupleCondition {
   const context = parsedObject(json)
   if (name === undefined || context === null) throw refused(`${text.slice(0, 80)} is not a caveat with its context`)
   return { name: conditionName(name, names), context }
-}
-
-export function parsedObject(json: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(json)
-    return isJsonObject(value) ? value : null
-  } catch {
-    return null
-  }
 }

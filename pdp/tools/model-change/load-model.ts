@@ -1,9 +1,9 @@
 /** Loads and compiles the model of a file: a `.fga`, JSON, `fga.mod` or store file. */
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Model } from '../../engine/decide/model.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { unconfined } from '../model-test/confined-files.ts'
-import { ValidationIssues } from '../model-test/located-yaml.ts'
+import { shortened, ValidationIssues } from '../model-test/located-yaml.ts'
 import { readModel } from '../model-test/model-file.ts'
 import type { SourceModel } from '../model-test/model-text.ts'
 import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
@@ -33,7 +33,3 @@ export async function loadModel(file: string, directory: string): Promise<Loaded
   }
   throw new UnusableModel(issues.lines.map((line) => shortened(line, directory)))
 }
-
-/** The line with a short file name, if the file is below the working directory. */
-export const shortened = (line: string, directory: string): string =>
-  line.startsWith(`${directory}/`) ? relative(directory, line) : line

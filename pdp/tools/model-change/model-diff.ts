@@ -28,15 +28,19 @@ export type Difference = TypeRelation & {
   readonly gain: Outcome
   readonly lose: Outcome
 }
-type Models = { readonly before: Model; readonly after: Model }
 
 /** How many small sets of tuples are tried if there is neither a proof nor a confirmed example. */
 const WORLDS_MAX = 150
 const WORLD_TUPLES_MAX = 8
 
 /** Every relation of both models, for each type of subjects that a relation names. */
-export async function diffModels(models: Models): Promise<readonly Difference[]> {
-  const { before, after } = models
+export async function diffModels({
+  before,
+  after,
+}: {
+  readonly before: Model
+  readonly after: Model
+}): Promise<readonly Difference[]> {
   const subjects = [...new Set([...subjectTypes(before), ...subjectTypes(after)])]
   const found: Difference[] = []
   for (const type of new Set([...before.keys(), ...after.keys()])) {

@@ -1,8 +1,8 @@
 /** Finds parts of a model that its author hardly meant, and parts that a running PDP would refuse. */
 import type { Spot } from '../../engine/decide/language/places.ts'
-import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
+import type { Expression, Model } from '../../engine/decide/model.ts'
 import { contains } from '../../engine/decide/models/containment.ts'
-import { directOf } from '../../engine/decide/restrictions.ts'
+import { directOf, kindsOf } from '../../engine/decide/restrictions.ts'
 import { refusedModel } from '../model-test/serving-issues.ts'
 import type { LoadedModel } from './load-model.ts'
 
@@ -44,19 +44,12 @@ function isHeldByNobody(model: Model, place: { readonly type: string; readonly r
   return [...model.keys()].every((subject) => contains(null, model, place, subject) === 'proved')
 }
 
-const namesOf = ({ types, wildcards, usersets, conditional }: Direct): readonly string[] => [
-  ...types,
-  ...[...wildcards].map((type) => `${type}:*`),
-  ...usersets,
-  ...(conditional?.keys() ?? []),
-]
-
 const typesNamed = (model: Model): ReadonlySet<string> =>
   new Set(
     [...model.values()].flatMap((relations) =>
       [...relations.values()].flatMap((expression) => {
         const direct = directOf(expression)
-        return direct === null ? [] : namesOf(direct).map((name) => name.replace(/[#:].*$/, ''))
+        return direct === null ? [] : kindsOf(direct).map((name) => name.replace(/[#:].*$/, ''))
       }),
     ),
   )

@@ -1,4 +1,5 @@
 /** YAML (and JSON, which is YAML) as values that know their line, and readers that note errors with their place. */
+import { relative } from 'node:path'
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
 
@@ -51,6 +52,10 @@ export class ValidationIssues {
     return this.#lines
   }
 }
+
+/** The line with a short file name, if the file is below the working directory. */
+export const shortened = (line: string, directory: string): string =>
+  line.startsWith(`${directory}/`) ? relative(directory, line) : line
 
 /** Reads values of one file. A wrong value is noted, and treated as absent. */
 export class Reader {

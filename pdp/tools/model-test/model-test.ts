@@ -1,12 +1,12 @@
 /** `portcullis-pdp model test FILE…`: runs the tests of OpenFGA's store files on our engine. */
 
 import fs, { existsSync } from 'node:fs'
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Model } from '../../engine/decide/model.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'
 import { failureOf, worldOf } from './assertions.ts'
 import { confinedTo, unconfined } from './confined-files.ts'
-import { ValidationIssues } from './located-yaml.ts'
+import { shortened, ValidationIssues } from './located-yaml.ts'
 import { readModel } from './model-file.ts'
 import { portabilityIssues } from './portability.ts'
 import { tupleIssue } from './question-issues.ts'
@@ -57,15 +57,15 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
   const loaded = await load(file, { issues, io })
   if (loaded === null) {
     count.unusable++
-    for (const line of issues.lines) io.write(`${shortened(line, io)}\n`)
+    for (const line of issues.lines) io.write(`${shortened(line, io.directory)}\n`)
     return
   }
   const { store, model, refused, warnings } = loaded
   for (const { file: at, line, message } of warnings)
-    io.write(`WARNING ${shortened(`${at}:${line}`, io)}: OpenFGA refuses this: ${message}\n`)
+    io.write(`WARNING ${shortened(`${at}:${line}`, io.directory)}: OpenFGA refuses this: ${message}\n`)
   count.refused += refused.length
   for (const { file: at, line, message } of refused)
-    io.write(`REFUSED ${shortened(`${at}:${line}`, io)}: serving refuses this: ${message}\n`)
+    io.write(`REFUSED ${shortened(`${at}:${line}`, io.directory)}: serving refuses this: ${message}\n`)
   let shared: World | null = null
   for (const test of store.tests) {
     // Most tests have no tuples of their own, so they share one world.
@@ -76,23 +76,21 @@ async function runFile(file: string, io: ModelTestIo, count: Count): Promise<voi
       if (failure === null) count.passed++
       else {
         count.failed++
-        io.write(`FAIL ${shortened(file, io)}:${assertion.line}: ${test.name}: ${failure}\n`)
+        io.write(`FAIL ${shortened(file, io.directory)}:${assertion.line}: ${test.name}: ${failure}\n`)
       }
     }
   }
 }
 
-type Loaded = {
+async function load(
+  file: string,
+  { issues, io }: { readonly issues: ValidationIssues; readonly io: ModelTestIo },
+): Promise<{
   readonly store: StoreFile
   readonly model: Model
   readonly refused: readonly Refused[]
   readonly warnings: readonly Refused[]
-}
-
-async function load(
-  file: string,
-  { issues, io }: { readonly issues: ValidationIssues; readonly io: ModelTestIo },
-): Promise<Loaded | null> {
+} | null> {
   const read = io.allowExternalFiles === true ? unconfined : confinedTo(file)
   let store: StoreFile
   try {
@@ -114,9 +112,4 @@ async function load(
   if (issues.lines.length > 0) return null
   const warnings = placed(portabilityIssues(found.document), found.placeOf, source)
   return { store, model, warnings, refused: [...refusedModel(found, source), ...refusedTuples(tuples)] }
-}
-
-/** The line with a short file name, if the file is below the working directory. */
-function shortened(line: string, { directory }: ModelTestIo): string {
-  return line.startsWith(`${directory}/`) ? relative(directory, line) : line
 }

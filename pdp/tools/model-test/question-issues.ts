@@ -1,7 +1,7 @@
 /** Checks tuples and questions against a model: is the tuple allowed, and does everything in the question exist? */
 import type { Model } from '../../engine/decide/model.ts'
 import { restrictionIssue } from '../../engine/decide/restrictions.ts'
-import { didYouMean } from '../../shared/domain/nearest.ts'
+import { didYouMean } from '../../shared/base/nearest.ts'
 import type { Assertion } from './store-file.ts'
 import type { FileTuple } from './tuple-file.ts'
 
@@ -10,9 +10,7 @@ const TYPE = /^[^:#@*\s]{1,254}$/
 const RELATION = /^[^:#@*\s]{1,50}$/
 const ID = /^(?!\*$)[^#\s]{1,256}$/
 
-type Parts = { readonly type: string; readonly id: string; readonly relation: string | null }
-
-function partsOf(name: string): Parts | null {
+function partsOf(name: string) {
   const colon = name.indexOf(':')
   const hash = name.indexOf('#')
   const parts = {

@@ -18,16 +18,10 @@ export type World = {
   /** `user`: `type:id`, `type:id#relation` or `type:*`. All methods throw PdpError `evaluation_limit` and `condition_failed`. */
   check(user: string, relation: string, object: string, context: JsonObject): Promise<boolean>
   /** Like `check`, with the chain of tuples or the missing tuples, under the file's names. */
-  explain(user: string, relation: string, object: string, context: JsonObject): Promise<Explained>
+  explain(user: string, relation: string, object: string, context: JsonObject): Promise<ReturnType<typeof explained>>
   objects(user: string, relation: string, type: string, context: JsonObject): Promise<readonly string[]>
   /** Users who hold it by name, and `type:*` if everybody of the type holds it except some who are named. */
   users(object: string, relation: string, filter: UserFilter, context: JsonObject): Promise<readonly string[]>
-}
-export type Explained = {
-  readonly allowed: boolean
-  readonly path: readonly string[]
-  readonly missing: readonly string[]
-  readonly details: readonly string[]
 }
 type Question = { readonly subject: string; readonly relation: string; readonly object: string }
 
@@ -98,7 +92,7 @@ export async function createWorld(model: Model, tuples: readonly FileTuple[]): P
   }
 }
 
-function explained(answer: Answer | undefined, decoded: (text: string) => string): Explained {
+function explained(answer: Answer | undefined, decoded: (text: string) => string) {
   const { path = [], missing = [], details = [] } = answer?.reason ?? {}
   const texts = (all: readonly string[]): readonly string[] => [...new Set(all.map(decoded))]
   const steps = path.flatMap((step) => Object.entries(step).map(([kind, text]) => `${kind.replace('_', ' ')} ${text}`))

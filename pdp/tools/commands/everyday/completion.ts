@@ -1,9 +1,8 @@
 /** `completion`: what a shell needs to complete commands and options. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { EXIT, type Run } from '../errors.ts'
+import type { Run } from '../errors.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
-type Shell = (typeof SHELLS)[number]
 
 const HELP = `
 Examples:
@@ -17,15 +16,14 @@ export function addCompletionCommand(program: Command, io: NodeJS.Process, run: 
     .description('Print a script that makes a shell complete commands and options.')
     .argument('<shell>', SHELLS.join(', '), parseShell)
     .addHelpText('after', HELP)
-    .action((shell: Shell) =>
+    .action((shell: ReturnType<typeof parseShell>) =>
       run(async () => {
         io.stdout.write(shell === 'fish' ? fish(program) : bash(program, shell))
-        return EXIT.ok
       }),
     )
 }
 
-function parseShell(text: string): Shell {
+function parseShell(text: string): (typeof SHELLS)[number] {
   const shell = SHELLS.find((name) => name === text)
   if (shell === undefined) throw new InvalidArgumentError(`It must be one of ${SHELLS.join(', ')}.`)
   return shell

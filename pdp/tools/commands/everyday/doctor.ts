@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { messageOf } from '../../../shared/base/error-message.ts'
 import { accessToken, urlOf } from '../connection.ts'
 import { EXIT, type Run } from '../errors.ts'
-import { type Examination, type Finding, type Got, get, type Options, type State, TIMEOUT_MS } from './finding.ts'
+import { type Examination, type Finding, failed, get, type Options, ok, skipped, TIMEOUT_MS } from './finding.ts'
 import { examineRouteFile } from './route-file-findings.ts'
 
 /** Clock differences up to this do not affect tokens. */
@@ -29,64 +29,43 @@ export function addDoctorCommand(program: Command, io: NodeJS.Process, run: Run)
 async function examine(options: Options, io: NodeJS.Process): Promise<number> {
   const asked = { url: urlOf(options, io.env), options, io }
   const findings = [...(await examinePdp(asked)), ...(await examineRouteFile(asked))]
-  for (const finding of findings) if (options.json !== true) io.stdout.write(line(finding))
-  if (options.json === true) io.stdout.write(`${JSON.stringify(findings, null, 2)}\n`)
+  io.stdout.write(options.json === true ? `${JSON.stringify(findings, null, 2)}\n` : findings.map(line).join(''))
   return findings.some(({ state }) => state === 'failed') ? EXIT.failed : EXIT.ok
 }
 
-const MARKS: { readonly [state in State]: string } = { ok: 'ok     ', failed: 'FAILED ', skipped: 'skipped' }
+const MARKS: { readonly [state in Finding['state']]: string } = { ok: 'ok     ', failed: 'FAILED ', skipped: 'skipped' }
 const line = ({ check, state, said, advice }: Finding): string =>
   `${MARKS[state]} ${check}: ${said}\n${advice === undefined ? '' : `        → ${advice}\n`}`
 
 async function examinePdp({ url, options, io }: Examination): Promise<readonly Finding[]> {
   const certificate = await examineCertificate(url)
   const reached = await get(`${url}/.well-known/openid-configuration`)
-  if (!('status' in reached)) {
-    const advice = adviceFor(reached.reason)
-    return [
-      { check: 'PDP', state: 'failed', said: `${url} cannot be reached (${reached.reason})`, advice },
-      ...certificate,
-    ]
-  }
-  const found: Finding[] = [
-    { check: 'PDP', state: 'ok', said: `${url} answers` },
+  if (!('status' in reached))
+    return [failed('PDP', `${url} cannot be reached (${reached.reason})`, adviceFor(reached.reason)), ...certificate]
+  const found = [
+    ok('PDP', `${url} answers`),
     ...certificate,
     examineClock(reached.date),
+    await examineIssuer(url, reached),
   ]
-  found.push(await examineIssuer(url, reached))
   try {
-    const token = await accessToken(options, { env: io.env, scope: 'directory:read', bind: false })
-    found.push(
-      { check: 'credentials', state: 'ok', said: 'the client gets a token' },
-      await examineDatabase(url, token),
-    )
+    const token = await accessToken(options, { env: io.env, scope: 'directory:read' })
+    return [...found, ok('credentials', 'the client gets a token'), await examineDatabase(url, token)]
   } catch (err) {
     const said = messageOf(err)
     // Without the database, no client gets a token, so the credentials may be good.
-    if (/temporarily_unavailable|server_error|status 503/.test(said)) {
-      const skipped: Finding = {
-        check: 'credentials',
-        state: 'skipped',
-        said: 'the PDP cannot check them without its database',
-      }
-      return [...found, skipped, DATABASE_DOWN]
-    }
+    if (/temporarily_unavailable|server_error|status 503/.test(said))
+      return [...found, skipped('credentials', 'the PDP cannot check them without its database'), DATABASE_DOWN]
     const advice = 'give a client that has directory:read by --client-id and --client-secret-file'
-    found.push(
-      { check: 'credentials', state: 'failed', said, advice },
-      { check: 'database', state: 'skipped', said: 'no token to ask with' },
-    )
+    return [...found, failed('credentials', said, advice), skipped('database', 'no token to ask with')]
   }
-  return found
 }
 
-const DATABASE_DOWN: Finding = {
-  check: 'database',
-  state: 'failed',
-  said: 'the PDP cannot reach it',
-  advice:
-    'is PostgreSQL up, and is DATABASE_URL of the PDP right? Its log says more, and so does /readyz of its metrics port',
-}
+const DATABASE_DOWN = failed(
+  'database',
+  'the PDP cannot reach it',
+  'is PostgreSQL up, and is DATABASE_URL of the PDP right? Its log says more, and so does /readyz of its metrics port',
+)
 
 function adviceFor(reason: string): string {
   if (/CERT|SELF_SIGNED|ISSUER|SIGNATURE/i.test(reason))
@@ -98,57 +77,40 @@ function adviceFor(reason: string): string {
 
 function examineClock(date: string | null): Finding {
   const difference = date === null ? Number.NaN : Date.now() - Date.parse(date)
-  if (Number.isNaN(difference)) return { check: 'clock', state: 'skipped', said: 'the PDP does not tell the time' }
+  if (Number.isNaN(difference)) return skipped('clock', 'the PDP does not tell the time')
   // The Date field has whole seconds.
   const off = Math.abs(difference) > SKEW_MS_MAX + 1_000
   const said = `differs by ${Math.round(Math.abs(difference) / 1_000)} s from the PDP’s`
   return off
-    ? {
-        check: 'clock',
-        state: 'failed',
-        said,
-        advice: 'set the clock of this machine by NTP, or of the PDP’s: tokens are refused',
-      }
-    : { check: 'clock', state: 'ok', said }
+    ? failed('clock', said, 'set the clock of this machine by NTP, or of the PDP’s: tokens are refused')
+    : ok('clock', said)
 }
 
-async function examineIssuer(url: string, { status, body }: Got): Promise<Finding> {
+async function examineIssuer(
+  url: string,
+  { status, body }: { readonly status: number; readonly body: unknown },
+): Promise<Finding> {
   const { issuer, jwks_uri }: { issuer?: unknown; jwks_uri?: unknown } =
     typeof body === 'object' && body !== null ? { ...body } : {}
   if (status !== 200 || typeof issuer !== 'string' || typeof jwks_uri !== 'string')
-    return {
-      check: 'issuer',
-      state: 'failed',
-      said: `its metadata answers ${status}`,
-      advice: 'is this address that of a PDP?',
-    }
+    return failed('issuer', `its metadata answers ${status}`, 'is this address that of a PDP?')
   const keys = await get(jwks_uri)
   if (!('status' in keys) || keys.status !== 200)
-    return {
-      check: 'issuer',
-      state: 'failed',
-      said: `${jwks_uri} cannot be read from here`,
-      advice: 'PORTCULLIS_ISSUER must be the origin by which everybody reaches the PDP',
-    }
+    return failed(
+      'issuer',
+      `${jwks_uri} cannot be read from here`,
+      'PORTCULLIS_ISSUER must be the origin by which everybody reaches the PDP',
+    )
   const same = URL.parse(issuer)?.origin === url
-  return {
-    check: 'issuer',
-    state: 'ok',
-    said: `${issuer}${same ? '' : `, which is not ${url}: tokens name the former`}`,
-  }
+  return ok('issuer', `${issuer}${same ? '' : `, which is not ${url}: tokens name the former`}`)
 }
 
 async function examineDatabase(url: string, token: string): Promise<Finding> {
   const answer = await get(`${url}/v1/organizations?page_size=1`, { authorization: `Bearer ${token}` })
-  if (!('status' in answer)) return { check: 'database', state: 'failed', said: answer.reason, advice: 'try again' }
-  if (answer.status === 200) return { check: 'database', state: 'ok', said: 'the PDP reads it' }
+  if (!('status' in answer)) return failed('database', answer.reason, 'try again')
+  if (answer.status === 200) return ok('database', 'the PDP reads it')
   if (answer.status === 503) return DATABASE_DOWN
-  return {
-    check: 'database',
-    state: 'failed',
-    said: `the PDP answers ${answer.status}`,
-    advice: 'the client needs the scope directory:read',
-  }
+  return failed('database', `the PDP answers ${answer.status}`, 'the client needs the scope directory:read')
 }
 
 /** No finding for a URL without TLS. */
@@ -179,14 +141,18 @@ async function examineCertificate(url: string): Promise<readonly Finding[]> {
 }
 
 function certificateFinding(found: { readonly ends: string; readonly fault: string | null } | Error): Finding {
-  const failed = (said: string, advice: string): Finding => ({ check: 'certificate', state: 'failed', said, advice })
-  if (found instanceof Error) return failed(found.message, 'is this the https port of the PDP?')
+  const check = 'certificate'
+  if (found instanceof Error) return failed(check, found.message, 'is this the https port of the PDP?')
   const { ends, fault } = found
   const days = Math.floor((Date.parse(ends) - Date.now()) / DAY_MS)
-  if (days < 0) return failed(`it expired on ${new Date(ends).toISOString().slice(0, 10)}`, 'renew it')
+  if (days < 0) return failed(check, `it expired on ${new Date(ends).toISOString().slice(0, 10)}`, 'renew it')
   if (fault === 'ERR_TLS_CERT_ALTNAME_INVALID')
-    return failed('it is for another name', 'give the name in the certificate by --url, or make one for this name')
-  if (fault !== null) return failed(`it is not accepted here (${fault})`, 'trust its CA by NODE_EXTRA_CA_CERTS')
-  if (days < DAYS_LEFT_MIN) return failed(`it expires in ${days} days`, 'renew it')
-  return { check: 'certificate', state: 'ok', said: `good for ${days} days` }
+    return failed(
+      check,
+      'it is for another name',
+      'give the name in the certificate by --url, or make one for this name',
+    )
+  if (fault !== null) return failed(check, `it is not accepted here (${fault})`, 'trust its CA by NODE_EXTRA_CA_CERTS')
+  if (days < DAYS_LEFT_MIN) return failed(check, `it expires in ${days} days`, 'renew it')
+  return ok(check, `good for ${days} days`)
 }

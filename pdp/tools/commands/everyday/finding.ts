@@ -6,23 +6,28 @@ export const TIMEOUT_MS = 5_000
 export type Options = ConnectionOptions & { readonly routeFile?: string }
 /** `url`: the URL of the PDP. */
 export type Examination = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
-export type State = 'ok' | 'failed' | 'skipped'
 export type Finding = {
   readonly check: string
-  readonly state: State
+  readonly state: 'ok' | 'failed' | 'skipped'
   readonly said: string
   /** The remedy. */
   readonly advice?: string
 }
 
-/** `date`: the Date field of the answer. */
-export type Got = { readonly status: number; readonly date: string | null; readonly body: unknown }
+export const ok = (check: string, said: string): Finding => ({ check, state: 'ok', said })
+export const skipped = (check: string, said: string): Finding => ({ check, state: 'skipped', said })
+export const failed = (check: string, said: string, advice?: string): Finding => ({
+  ...{ check, state: 'failed', said },
+  ...(advice !== undefined && { advice }),
+})
 
-/** Never throws. `reason`: the error code of the system or of TLS. */
+/** Never throws. `date`: the Date field of the answer. `reason`: the error code of the system or of TLS. */
 export async function get(
   url: string,
   headers: { readonly [name: string]: string } = {},
-): Promise<Got | { readonly reason: string }> {
+): Promise<
+  { readonly status: number; readonly date: string | null; readonly body: unknown } | { readonly reason: string }
+> {
   try {
     const response = await fetch(url, { redirect: 'error', headers, signal: AbortSignal.timeout(TIMEOUT_MS) })
     return {

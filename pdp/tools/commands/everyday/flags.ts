@@ -1,7 +1,5 @@
 /** Converts the flags of a command to members of request bodies. */
-import { readFileSync } from 'node:fs'
-import { fileProblem } from '../../../shared/process/command/file-problem.ts'
-import { CliError } from '../errors.ts'
+import { textOf } from '../errors.ts'
 
 export type Flags = { readonly [name: string]: string | boolean | readonly string[] | undefined }
 
@@ -16,13 +14,5 @@ export const list = (value: Flags[string]): readonly string[] | null | undefined
 /** The content of the file. Secrets come from files, because everybody on the machine can see the arguments of a process. */
 export const fileText = (value: Flags[string]): string | undefined => {
   const path = text(value)
-  return path === undefined ? undefined : read(path)
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
-  } catch (err) {
-    throw new CliError(fileProblem(path, err), { cause: err })
-  }
+  return path === undefined ? undefined : textOf(path).replace(/\r?\n$/, '')
 }

@@ -4,9 +4,10 @@ import { MANAGEMENT_APP, MANAGEMENT_MANIFEST, scopesIn } from '../../../identity
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
 import { ACTS_FOR, delegationTo, onlyScopes, scopesOf } from '../../../shared/domain/subjects.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
+import { jsonOr } from '../command-line.ts'
+import { addConnectionOptions, type ConnectionOptions, connect, organizationPath } from '../connection.ts'
 import { ANYBODY, unknownNames } from '../decisions.ts'
-import { CliError, EXIT, type Run } from '../errors.ts'
+import { CliError, type Run } from '../errors.ts'
 import {
   addQuestionOptions,
   parseSubject,
@@ -14,7 +15,7 @@ import {
   questionBody,
   readQuestion,
 } from '../question-options.ts'
-import { type Item, show } from './print.ts'
+import { type Item, show, table } from './print.ts'
 import { readAll } from './resources.ts'
 
 const COLUMNS = ['id', 'app', 'role', 'subject']
@@ -28,8 +29,8 @@ type Options = ConnectionOptions &
   }
 
 /** The path of grants in an organization and those below it, or of grants everywhere. */
-const grantsPath = ({ organization }: Options): string =>
-  organization === undefined ? '/v1/role-grants' : `/v1/organizations/${encodeURIComponent(organization)}/role-grants`
+const grantsPath = (options: Options): string =>
+  options.organization === undefined ? '/v1/role-grants' : `${organizationPath(options)}/role-grants`
 
 /** The scope for a grant. Roles of the built-in app give management scopes, and a client can grant only those that its token has. */
 function scopeToGrant(role: string, { app }: Options): string {
@@ -40,7 +41,7 @@ function scopeToGrant(role: string, { app }: Options): string {
 export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.commands.find((command) => command.name() === 'role')
   if (group === undefined) throw new TypeError('the command role comes first')
-  const open = (options: Options, scope: string) => connect(options, { io, scope, bind: false })
+  const open = (options: Options, scope: string) => connect(options, { io, scope })
   const app: readonly [string, string] = [
     '--app <app>',
     'the app that declares the role; without --app, an organization-wide role',
@@ -51,7 +52,6 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
       run(async () => {
         const items = await readAll(await open(options, 'roles:read'), grantsPath(options))
         io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
-        return EXIT.ok
       }),
   )
   addConnectionOptions(
@@ -64,16 +64,9 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
   ).action((role: string, subject: string, options: Options) =>
     run(async () => {
       const connection = await open(options, scopeToGrant(role, options))
-      const response = await connection.send({
-        method: 'POST',
-        path: grantsPath(options),
-        body: { app: options.app, role, subject },
-      })
-      const grant = (await response.json()) as Item
-      io.stdout.write(
-        options.json === true ? `${JSON.stringify(grant)}\n` : show([grant], { json: false, columns: COLUMNS }),
-      )
-      return EXIT.ok
+      const body = { app: options.app, role, subject }
+      const grant = await connection.ask<Item>({ method: 'POST', path: grantsPath(options), body })
+      io.stdout.write(jsonOr(options, grant, table([grant], COLUMNS)))
     }),
   )
   addConnectionOptions(
@@ -91,8 +84,7 @@ export function addGrantCommands(program: Command, io: NodeJS.Process, run: Run)
       const found = granted.find((grant) => grant.role === role && grant.app === (options.app ?? null))
       if (found === undefined) throw new CliError(`${subject} is not granted ${role} here`)
       await connection.send({ method: 'DELETE', path: `${path}/${encodeURIComponent(String(found.id))}` })
-      io.stdout.write(options.json === true ? '{}\n' : `revoked: ${role} of ${subject}\n`)
-      return EXIT.ok
+      io.stdout.write(jsonOr(options, {}, `revoked: ${role} of ${subject}\n`))
     }),
   )
 }
@@ -101,10 +93,10 @@ const DELEGATION_COLUMNS = ['client', 'user', 'expires_at', 'scopes']
 /** The scopes to write a delegation: to write relationships alone is not enough. */
 const DELEGATE = 'relationships:write directory:write'
 
-function tuplesPath({ organization }: Options): string {
-  if (organization === undefined)
+function tuplesPath(options: Options): string {
+  if (options.organization === undefined)
     throw new CliError('-o ORGANIZATION is missing: a client acts for a person in an organization')
-  return `/v1/organizations/${encodeURIComponent(organization)}/relationships`
+  return `${organizationPath(options)}/relationships`
 }
 
 export function addDelegationCommands(program: Command, io: NodeJS.Process, run: Run): void {
@@ -119,7 +111,7 @@ export function addDelegationCommands(program: Command, io: NodeJS.Process, run:
   ).action((client: string | undefined, options: Options) =>
     run(async () => {
       const path = tuplesPath(options)
-      const connection = await connect(options, { io, scope: 'relationships:read', bind: false })
+      const connection = await connect(options, { io, scope: 'relationships:read' })
       const query = new URLSearchParams({
         relation: ACTS_FOR,
         ...(client !== undefined && { object: `service:${client}` }),
@@ -134,7 +126,6 @@ export function addDelegationCommands(program: Command, io: NodeJS.Process, run:
         }),
       )
       io.stdout.write(show(shown, { json: options.json === true, columns: DELEGATION_COLUMNS }))
-      return EXIT.ok
     }),
   )
   const ends = (command: Command): Command =>
@@ -163,26 +154,19 @@ async function change(
   { client, user }: { readonly client: string; readonly user: string },
   options: Options,
   io: NodeJS.Process,
-): Promise<number> {
+): Promise<void> {
   const path = tuplesPath(options)
-  const connection = await connect(options, {
-    io,
-    scope: op === 'write' ? DELEGATE : 'relationships:write',
-    bind: false,
-  })
+  const connection = await connect(options, { io, scope: op === 'write' ? DELEGATE : 'relationships:write' })
   const expiry = op === 'write' && options.expiresAt !== undefined ? { expires_at: options.expiresAt } : {}
   const scopes =
     op === 'write' && options.scope !== undefined ? options.scope.split(' ').filter((one) => one !== '') : null
   const condition = scopes === null ? {} : { condition: onlyScopes(scopes, Math.floor(Date.now() / 1_000)) }
   const tuple = { object: delegationTo(client), relation: ACTS_FOR, subject: `user:${user}`, ...expiry, ...condition }
-  const response = await connection.send({ method: 'POST', path, body: { [op]: [tuple] } })
-  const { applied_count: count } = (await response.json()) as { readonly applied_count: number }
+  const body = { [op]: [tuple] }
+  const { applied_count } = await connection.ask<{ applied_count: number }>({ method: 'POST', path, body })
   const said = op === 'write' ? `${client} may act for ${user}` : `${client} may not act for ${user} any more`
   const before = op === 'write' ? ' (it could already)' : ' (it could not before)'
-  io.stdout.write(
-    options.json === true ? `${JSON.stringify({ applied_count: count })}\n` : `${said}${count === 0 ? before : ''}\n`,
-  )
-  return EXIT.ok
+  io.stdout.write(jsonOr(options, { applied_count }, `${said}${applied_count === 0 ? before : ''}\n`))
 }
 
 export function addListCommands(program: Command, io: NodeJS.Process, run: Run): void {
@@ -221,44 +205,38 @@ type Page = {
   readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
 }
 
-type Asked = {
-  readonly relation: string
-  readonly type: string
-  readonly subject?: AskedSubject
-  readonly resource?: string
-  readonly subject_relation?: string | undefined
-}
-
 /** One name on each line, page after page. */
 async function listAll(
   what: 'resources' | 'subjects',
-  question: Asked,
+  question: {
+    readonly relation: string
+    readonly type: string
+    readonly subject?: AskedSubject
+    readonly resource?: string
+    readonly subject_relation?: string | undefined
+  },
   { options, io }: { options: Options; io: NodeJS.Process },
-): Promise<number> {
-  const { organization, json } = options
-  if (organization === undefined) throw new CliError('name the organization with --organization')
-  const connection = await connect(options, { io, scope: 'decisions:read', bind: false })
-  const path = `/v1/organizations/${encodeURIComponent(organization)}/list-${what}`
+): Promise<void> {
+  const path = `${organizationPath(options)}/list-${what}`
+  const connection = await connect(options, { io, scope: 'decisions:read' })
   const body = { ...question, ...questionBody(readQuestion(options)) }
   const pages: Page[] = []
   for (let token: string | null = ''; token !== null; ) {
     const query = new URLSearchParams({ page_size: '1000', ...(token === '' ? {} : { page_token: token }) })
-    const response = await connection.send({ method: 'POST', path: `${path}?${query}`, body })
-    const page = (await response.json()) as Page
+    const page: Page = await connection.ask({ method: 'POST', path: `${path}?${query}`, body })
     pages.push(page)
     token = page.next_page_token
   }
   const all = pages.flatMap(({ items }) => items)
-  io.stdout.write(json === true ? `${JSON.stringify(all)}\n` : all.map((name) => `${name}\n`).join(''))
+  io.stdout.write(jsonOr(options, all, all.map((name) => `${name}\n`).join('')))
   if (!pages.every(({ complete }) => complete)) throw incomplete(pages.flatMap(({ undecided }) => undecided))
   // Notes go to stderr, since programs read the list.
-  if (all.length > 0) return EXIT.ok
+  if (all.length > 0) return
   const { relation, type, subject = ANYBODY, resource = `${type}:any` } = question
   const bound = await connect(options, { io, scope: 'decisions:read', bind: true })
   const unknown = await unknownNames(bound, { permissions: [{ relation, resource }], subject, app: options.app ?? '*' })
   if (unknown.length > 0) throw new CliError([`no ${what} found`, ...unknown].join('\n  '))
   io.stderr.write(`no ${what} found\n`)
-  return EXIT.ok
 }
 
 function incomplete(undecided: Page['undecided']): CliError {

@@ -1,7 +1,14 @@
 /** `member invite`, `member invitations` and `member uninvite`: people join an organization by a link in a mail. */
 import type { Command } from 'commander'
-import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
-import { CliError, EXIT, type Run } from '../errors.ts'
+import { jsonOr } from '../command-line.ts'
+import {
+  addConnectionOptions,
+  type Connection,
+  type ConnectionOptions,
+  connect,
+  organizationPath,
+} from '../connection.ts'
+import type { Run } from '../errors.ts'
 import { type Item, show } from './print.ts'
 import { readAll } from './resources.ts'
 
@@ -15,15 +22,11 @@ type Options = ConnectionOptions & {
 export function addInvitationCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.commands.find((command) => command.name() === 'member')
   if (group === undefined) throw new TypeError('the command member comes first')
-  const print = (items: readonly Item[], options: Options): number => {
-    io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
-    return EXIT.ok
-  }
+  const print = (items: readonly Item[], options: Options): void =>
+    void io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
   const open = async (options: Options, scope: string): Promise<{ connection: Connection; path: string }> => {
-    const { organization } = options
-    if (organization === undefined) throw new CliError('name the organization with --organization')
-    const path = `/v1/organizations/${encodeURIComponent(organization)}/invitations`
-    return { connection: await connect(options, { io, scope, bind: false }), path }
+    const path = `${organizationPath(options)}/invitations`
+    return { connection: await connect(options, { io, scope }), path }
   }
   addConnectionOptions(
     group
@@ -39,8 +42,7 @@ export function addInvitationCommands(program: Command, io: NodeJS.Process, run:
       const scope = grant.length === 0 ? 'directory:write' : 'directory:write roles:write'
       const { connection, path } = await open(options, scope)
       const body = { email, role, roles: grant.map(roleOf), ...(language === undefined ? {} : { language }) }
-      const response = await connection.send({ method: 'POST', path, body })
-      return print([(await response.json()) as Item], options)
+      print([await connection.ask<Item>({ method: 'POST', path, body })], options)
     }),
   )
   addConnectionOptions(
@@ -48,7 +50,7 @@ export function addInvitationCommands(program: Command, io: NodeJS.Process, run:
   ).action((options: Options) =>
     run(async () => {
       const { connection, path } = await open(options, 'directory:read')
-      return print(await readAll(connection, path), options)
+      print(await readAll(connection, path), options)
     }),
   )
   addConnectionOptions(
@@ -57,8 +59,7 @@ export function addInvitationCommands(program: Command, io: NodeJS.Process, run:
     run(async () => {
       const { connection, path } = await open(options, 'directory:write')
       await connection.send({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
-      io.stdout.write(options.json === true ? '{}\n' : `withdrawn: ${id}\n`)
-      return EXIT.ok
+      io.stdout.write(jsonOr(options, {}, `withdrawn: ${id}\n`))
     }),
   )
 }

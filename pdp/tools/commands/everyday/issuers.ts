@@ -1,8 +1,9 @@
 /** `issuer`: the other identity providers that the PDP trusts, and the streams of their security events. */
 import type { Command } from 'commander'
 import { isJsonObject } from '../../../shared/domain/json.ts'
+import { jsonOr } from '../command-line.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find } from '../connection.ts'
-import { CliError, EXIT, type Run } from '../errors.ts'
+import { CliError, type Run } from '../errors.ts'
 import { type Item, show } from './print.ts'
 
 const COLUMNS = ['issuer', 'subject_prefix', 'organizations', 'signals']
@@ -12,17 +13,15 @@ export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run
   const group = program
     .command('issuer')
     .description('Trusted issuers: other identity providers whose tokens the PDP accepts.')
-  const open = (options: ConnectionOptions): Promise<Connection> =>
-    connect(options, { io, scope: 'issuers:read', bind: false })
+  const open = (options: ConnectionOptions): Promise<Connection> => connect(options, { io, scope: 'issuers:read' })
   addConnectionOptions(group.command('list').description('Print all trusted issuers.')).action(
     (options: ConnectionOptions) =>
       run(async () => {
         const connection = await open(options)
-        const found: unknown = await (await connection.send({ method: 'GET', path: PATH })).json()
+        const found = await connection.ask<unknown>({ method: 'GET', path: PATH })
         const items = isJsonObject(found) && Array.isArray(found.items) ? found.items.filter(isJsonObject) : []
         const shown = await Promise.all(items.map(async (item) => ({ ...item, signals: await word(connection, item) })))
         io.stdout.write(show(options.json === true ? items : shown, { json: options.json === true, columns: COLUMNS }))
-        return EXIT.ok
       }),
   )
   addDelete(group, io, run)
@@ -39,7 +38,6 @@ export function addIssuerCommands(program: Command, io: NodeJS.Process, run: Run
       const signals = await stateOf(connection, found)
       const whole: Item = { ...found, ...(found.ssf !== undefined && { signals }) }
       io.stdout.write(options.json === true ? `${JSON.stringify(whole, null, 2)}\n` : lines(whole))
-      return EXIT.ok
     }),
   )
 }
@@ -52,10 +50,9 @@ function addDelete(group: Command, io: NodeJS.Process, run: Run): void {
       .argument('<issuer>', 'as its tokens name it'),
   ).action((issuer: string, options: ConnectionOptions) =>
     run(async () => {
-      const connection = await connect(options, { io, scope: 'issuers:write', bind: false })
+      const connection = await connect(options, { io, scope: 'issuers:write' })
       await connection.send({ method: 'DELETE', path: pathOf(issuer) })
-      io.stdout.write(options.json === true ? '{}\n' : `deleted: ${issuer}\n`)
-      return EXIT.ok
+      io.stdout.write(jsonOr(options, {}, `deleted: ${issuer}\n`))
     }),
   )
 }

@@ -1,9 +1,10 @@
 /** `login`, `logout`, `whoami` and `token`: a person's sign-in by the device flow (RFC 8628), and tokens for other programs. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
+import { jsonOr } from '../command-line.ts'
 import { accessToken, addConnectionOptions, type ConnectionOptions, urlOf } from '../connection.ts'
-import { CliError, EXIT, type Run } from '../errors.ts'
-import { show } from './print.ts'
+import { CliError, type Run } from '../errors.ts'
+import { table } from './print.ts'
 import { forgetLogin, loginFile, readLogin, readLogins, type SavedLogin, saveLogin } from './saved-login.ts'
 
 /** The client of `login`, which `setup` makes. */
@@ -100,7 +101,7 @@ function refusalOf({ status, body }: Answered): CliError {
   )
 }
 
-async function login({ options, io }: Invocation): Promise<number> {
+async function login({ options, io }: Invocation): Promise<void> {
   const url = urlOf(options, io.env)
   const { clientId = CLIENT, scope = LOGIN_SCOPES, resource, organization } = options
   const { ok, body } = await post(url, '/oauth/device_authorization', {
@@ -122,8 +123,7 @@ async function login({ options, io }: Invocation): Promise<number> {
   )
   const saved = await poll({ url, clientId, deviceCode: body.device_code, begun: body })
   saveLogin(fileOf(io), saved)
-  io.stdout.write(options.json === true ? `${JSON.stringify({ url, client_id: clientId })}\n` : `Signed in at ${url}\n`)
-  return EXIT.ok
+  io.stdout.write(jsonOr(options, { url, client_id: clientId }, `Signed in at ${url}\n`))
 }
 
 /** RFC 8628 section 3.5. */
@@ -190,17 +190,16 @@ async function current({ options, io }: Invocation): Promise<SavedLogin> {
   return renewed
 }
 
-async function logout({ options, io }: Invocation): Promise<number> {
+async function logout({ options, io }: Invocation): Promise<void> {
   const saved = loginFor({ options, io })
   if (saved !== null) forgetLogin(fileOf(io), saved)
   const token = saved?.refreshToken ?? saved?.accessToken
   if (saved !== null && token !== undefined)
     await post(saved.url, '/oauth/revoke', { token, client_id: saved.clientId })
-  io.stdout.write(options.json === true ? '{}\n' : 'Signed out\n')
-  return EXIT.ok
+  io.stdout.write(jsonOr(options, {}, 'Signed out\n'))
 }
 
-async function whoami({ options, io }: Invocation): Promise<number> {
+async function whoami({ options, io }: Invocation): Promise<void> {
   const { url, accessToken: bearer } = await current({ options, io })
   const response = await fetch(`${url}/oauth/userinfo`, {
     redirect: 'error',
@@ -208,22 +207,15 @@ async function whoami({ options, io }: Invocation): Promise<number> {
   })
   const answered = await read(response)
   if (!answered.ok) throw refusalOf(answered)
-  const person = answered.body
-  io.stdout.write(
-    options.json === true
-      ? `${JSON.stringify(person)}\n`
-      : show([person], { json: false, columns: ['sub', 'name', 'email', 'org'] }),
-  )
-  return EXIT.ok
+  io.stdout.write(jsonOr(options, answered.body, table([answered.body], ['sub', 'name', 'email', 'org'])))
 }
 
-async function token({ options, io }: Invocation): Promise<number> {
+async function token({ options, io }: Invocation): Promise<void> {
   const named = options.clientId ?? io.env.PORTCULLIS_CLIENT_ID
   const { scope = '', resource } = options
-  const deps = { env: io.env, scope, bind: true, ...(resource === undefined ? {} : { resource }) }
+  const deps = { env: io.env, scope, bind: true as const, ...(resource === undefined ? {} : { resource }) }
   // Without a sign-in, the command uses the admin's secret in this folder, as every other command does.
   const isSignedIn = named === undefined && loginFor({ options, io }) !== null
   const found = isSignedIn ? (await current({ options, io })).accessToken : await accessToken(options, deps)
-  io.stdout.write(options.json === true ? `${JSON.stringify({ access_token: found })}\n` : `${found}\n`)
-  return EXIT.ok
+  io.stdout.write(jsonOr(options, { access_token: found }, `${found}\n`))
 }

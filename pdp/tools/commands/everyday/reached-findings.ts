@@ -5,7 +5,7 @@ import { connect as connectTcp } from 'node:net'
 import { resolve } from 'node:path'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { fileProblem } from '../../../shared/process/command/file-problem.ts'
-import { type Finding, TIMEOUT_MS } from './finding.ts'
+import { type Finding, failed, ok, TIMEOUT_MS } from './finding.ts'
 import type { RouteFile } from './route-file.ts'
 
 const GRPC_PORT = 'it must be the gRPC port of a PDP (PORTCULLIS_GRPC_LISTEN), as the sidecar reaches it'
@@ -13,12 +13,9 @@ const GRPC_PORT = 'it must be the gRPC port of a PDP (PORTCULLIS_GRPC_LISTEN), a
 const EMPTY_MESSAGE = Buffer.alloc(5)
 const UNIMPLEMENTED = '12'
 
-type Pdp = RouteFile['pdp']
-
 /** Connects as the sidecar would, with its certificates, and asks one question without a token. The answer does not matter. */
-export async function examineAddress(address: string, pdp: Pdp, folder: string): Promise<Finding> {
+export async function examineAddress(address: string, pdp: RouteFile['pdp'], folder: string): Promise<Finding> {
   const check = `pdp ${address}`
-  const failed = (said: string, advice: string): Finding => ({ check, state: 'failed', said, advice })
   const files: { ca?: Buffer; cert?: Buffer; key?: Buffer } = {}
   for (const name of ['ca', 'cert', 'key'] as const) {
     const path = pdp[`${name}_file`]
@@ -26,25 +23,30 @@ export async function examineAddress(address: string, pdp: Pdp, folder: string):
     try {
       files[name] = readFileSync(resolve(folder, path))
     } catch (err) {
-      return failed(`${name}_file: ${fileProblem(path, err)}`, `give the right path, from ${folder}`)
+      return failed(check, `${name}_file: ${fileProblem(path, err)}`, `give the right path, from ${folder}`)
     }
   }
   const insecure = pdp.insecure === true
   const answer = await askEmpty(`${insecure ? 'http' : 'https'}://${address}`, files)
-  if (answer === 'grpc') return { check, state: 'ok', said: 'a PDP answers there' }
-  if (answer === UNIMPLEMENTED) return failed('another gRPC service answers there', GRPC_PORT)
+  if (answer === 'grpc') return ok(check, 'a PDP answers there')
+  if (answer === UNIMPLEMENTED) return failed(check, 'another gRPC service answers there', GRPC_PORT)
   if (/^(?:EPROTO|ERR_SSL)/.test(answer))
     return failed(
+      check,
       'it does not speak TLS',
       'write insecure: true if this PDP has no certificate, else give its TLS port',
     )
   if (/CERT|SIGNED|ISSUER|SIGNATURE|ALTNAME/.test(answer))
-    return failed(`its certificate is not accepted (${answer})`, 'name the certificate of its authority by pdp.ca_file')
+    return failed(
+      check,
+      `its certificate is not accepted (${answer})`,
+      'name the certificate of its authority by pdp.ca_file',
+    )
   if (/^(?:ERR_HTTP2|HPE|ECONNRESET|not gRPC)/.test(answer)) {
     const tls = insecure ? ', or its port has TLS: then take insecure: true away' : ''
-    return failed('what listens there does not speak gRPC', `${GRPC_PORT}${tls}`)
+    return failed(check, 'what listens there does not speak gRPC', `${GRPC_PORT}${tls}`)
   }
-  return failed(`it cannot be reached from here (${answer})`, GRPC_PORT)
+  return failed(check, `it cannot be reached from here (${answer})`, GRPC_PORT)
 }
 
 /** `grpc`, the status of a server without this call, or the error. */
@@ -100,9 +102,9 @@ export async function examineUpstream(upstream: unknown): Promise<readonly Findi
     connection.on('timeout', () => end('no answer'))
     connection.on('error', (err: NodeJS.ErrnoException) => end(err.code ?? err.message))
   })
-  if (reason === null) return [{ check, state: 'ok', said: 'something listens there' }]
+  if (reason === null) return [ok(check, 'something listens there')]
   const advice = 'start the service, or correct its address; from another machine it may be reached all the same'
-  return [{ check, state: 'failed', said: `it cannot be reached from here (${reason})`, advice }]
+  return [failed(check, `it cannot be reached from here (${reason})`, advice)]
 }
 
 function addressOf(text: string): { readonly host: string; readonly port: number } | null {

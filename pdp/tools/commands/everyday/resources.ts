@@ -1,10 +1,11 @@
 /** `org`, `user`, `client`, `member`, `role` and `entitlement`: lists, shows, writes and deletes them on a running PDP. */
 
 import type { Command } from 'commander'
+import { jsonOr } from '../command-line.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
-import { CliError, EXIT, type Run } from '../errors.ts'
+import { CliError, type Run } from '../errors.ts'
 import { type Flags, text } from './flags.ts'
-import { type Item, show } from './print.ts'
+import { type Item, type ItemsPage, show, table } from './print.ts'
 import { RESOURCES, type Resource } from './resource-kinds.ts'
 
 /** The text for the id in help, where it is not the default. */
@@ -53,21 +54,18 @@ async function open(
     throw new CliError('name the organization with --organization')
   const given = kind === 'write' ? (resource.given?.(options) ?? []) : []
   const scope = [...new Set([`${resource.scope}:${kind}`, ...given])].join(' ')
-  const connection = await connect(options, { io, scope, bind: false })
+  const connection = await connect(options, { io, scope })
   return { connection, path: resource.path(encodeURIComponent(organization ?? '')) }
 }
 
-async function list(asked: Invocation): Promise<number> {
+async function list(asked: Invocation): Promise<void> {
   const { resource, options, io } = asked
   const { connection, path } = await open(asked, 'read')
-  const items = resource.isWhole === true ? await readPage(connection, path) : await readAll(connection, path)
+  const items =
+    resource.isWhole === true
+      ? (await connection.ask<ItemsPage>({ method: 'GET', path })).items
+      : await readAll(connection, path)
   io.stdout.write(show(items, { json: options.json === true, columns: resource.columns }))
-  return EXIT.ok
-}
-
-async function readPage(connection: Connection, path: string): Promise<readonly Item[]> {
-  const response = await connection.send({ method: 'GET', path })
-  return ((await response.json()) as { items: readonly Item[] }).items
 }
 
 /** The items of all pages. */
@@ -76,21 +74,19 @@ export async function readAll(connection: Connection, path: string): Promise<rea
   for (let token: string | null = ''; token !== null; ) {
     const query = new URLSearchParams({ page_size: '1000', ...(token === '' ? {} : { page_token: token }) })
     const separator = path.includes('?') ? '&' : '?'
-    const response = await connection.send({ method: 'GET', path: `${path}${separator}${query}` })
-    const page = (await response.json()) as { items: readonly Item[]; next_page_token: string | null }
+    const page: ItemsPage = await connection.ask({ method: 'GET', path: `${path}${separator}${query}` })
     items.push(...page.items)
     token = page.next_page_token
   }
   return items
 }
 
-async function get(id: string, asked: Invocation): Promise<number> {
+async function get(id: string, asked: Invocation): Promise<void> {
   const { connection, path } = await open(asked, 'read')
-  const response = await connection.send({ method: 'GET', path: `${path}/${encodeURIComponent(id)}` })
-  return print((await response.json()) as Item, asked)
+  print(await connection.ask({ method: 'GET', path: `${path}/${encodeURIComponent(id)}` }), asked)
 }
 
-async function putOne(id: string, argument: string | undefined, asked: Invocation): Promise<number> {
+async function putOne(id: string, argument: string | undefined, asked: Invocation): Promise<void> {
   const { resource, options } = asked
   const flags = { ...options, id }
   // Wrong flags are reported before the first request.
@@ -106,8 +102,7 @@ async function putOne(id: string, argument: string | undefined, asked: Invocatio
     stored !== null && resource.isWholeValue !== true
       ? { method: 'PATCH', body: said }
       : { method: 'PUT', body: whole(said, stored ?? resource.fresh?.(flags) ?? {}) }
-  const response = await connection.send({ ...request, path, headers: condition })
-  return print((await response.json()) as Item, asked)
+  print(await connection.ask({ ...request, path, headers: condition }), asked)
 }
 
 /** Throws CliError for a client that would lose its organization: it would act in all organizations, with the same secret. */
@@ -134,20 +129,14 @@ async function findTagged(connection: Connection, path: string): Promise<{ item:
   }
 }
 
-async function remove(id: string, asked: Invocation): Promise<number> {
+async function remove(id: string, asked: Invocation): Promise<void> {
   const { connection, path } = await open(asked, 'write')
   await connection.send({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
-  asked.io.stdout.write(asked.options.json === true ? '{}\n' : `deleted: ${id}\n`)
-  return EXIT.ok
+  asked.io.stdout.write(jsonOr(asked.options, {}, `deleted: ${id}\n`))
 }
 
-function print(item: Item, { resource, options, io }: Invocation): number {
+function print(item: Item, { resource, options, io }: Invocation): void {
   const secret = text(item.client_secret as Flags[string])
-  io.stdout.write(
-    options.json === true
-      ? `${JSON.stringify(item, null, 2)}\n`
-      : show([item], { json: false, columns: resource.columns }),
-  )
+  io.stdout.write(options.json === true ? `${JSON.stringify(item, null, 2)}\n` : table([item], resource.columns))
   if (secret !== undefined && options.json !== true) io.stdout.write(`\nsecret, shown this once: ${secret}\n`)
-  return EXIT.ok
 }

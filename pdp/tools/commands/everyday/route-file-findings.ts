@@ -2,19 +2,19 @@
 import { spawnSync } from 'node:child_process'
 import { dirname, resolve } from 'node:path'
 import { messageOf } from '../../../shared/base/error-message.ts'
+import { didYouMean } from '../../../shared/base/nearest.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
-import { didYouMean } from '../../../shared/domain/nearest.ts'
 import { signInVerdict } from '../../../shared/token/sign-in-refusal.ts'
 import { accessToken } from '../connection.ts'
 import { CliError } from '../errors.ts'
-import { type Examination, type Finding, get } from './finding.ts'
+import { type Examination, type Finding, failed, get, ok, skipped } from './finding.ts'
 import { examineAddress, examineUpstream } from './reached-findings.ts'
 import { type RouteFile, readRouteFile, type SignInProvider, signInAddresses } from './route-file.ts'
 import { type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
 
 export async function examineRouteFile(asked: Examination): Promise<readonly Finding[]> {
   const { routeFile } = asked.options
-  if (routeFile === undefined) return [{ check: 'route file', state: 'skipped', said: 'name one by --route-file' }]
+  if (routeFile === undefined) return [skipped('route file', 'name one by --route-file')]
   const checked = checkRouteFile(routeFile, asked.io)
   if (checked.state === 'failed') return [checked]
   try {
@@ -30,7 +30,7 @@ export async function examineRouteFile(asked: Examination): Promise<readonly Fin
     return [checked, ...found.flat()]
   } catch (err) {
     if (!(err instanceof CliError)) throw err
-    return [{ check: 'route file', state: 'failed', said: err.message }]
+    return [failed('route file', err.message)]
   }
 }
 
@@ -41,14 +41,9 @@ function checkRouteFile(routeFile: string, io: NodeJS.Process): Finding {
     env: io.env,
   })
   if (error !== undefined)
-    return { check, state: 'skipped', said: 'portcullis-sidecar is not installed here (npm install portcullis-server)' }
-  if (status === 0) return { check, state: 'ok', said: routeFile }
-  return {
-    check,
-    state: 'failed',
-    said: `${stdout}${stderr}`.trim(),
-    advice: `correct it: portcullis-sidecar check ${routeFile}`,
-  }
+    return skipped(check, 'portcullis-sidecar is not installed here (npm install portcullis-server)')
+  if (status === 0) return ok(check, routeFile)
+  return failed(check, `${stdout}${stderr}`.trim(), `correct it: portcullis-sidecar check ${routeFile}`)
 }
 
 async function examineIssuers(asked: Examination, { resources, issuers }: RouteFile): Promise<readonly Finding[]> {
@@ -69,7 +64,7 @@ async function listed(
   path: string,
   scope: string,
 ): Promise<readonly Members[] | null> {
-  const token = await accessToken(options, { env: io.env, scope, bind: false }).catch(() => null)
+  const token = await accessToken(options, { env: io.env, scope }).catch(() => null)
   if (token === null) return null
   const answer = await get(`${url}${path}?page_size=1000`, { authorization: `Bearer ${token}` })
   const body = 'status' in answer && answer.status === 200 && isJsonObject(answer.body) ? answer.body : {}
@@ -96,14 +91,13 @@ async function examineSignIn(
   const check = `sign_in client ${clientId}`
   const { callback } = signInAddresses(file, provider)
   const verdict = await signInVerdict({ issuer, clientId, redirectUri: callback })
-  if (verdict.kind === 'begins') return { check, state: 'ok', said: `${issuer} begins a sign-in` }
-  if (verdict.kind === 'unknown')
-    return { check, state: 'skipped', said: `${issuer} could not be asked (${verdict.reason})` }
-  return {
-    ...{ check, state: 'failed' },
-    said: `${issuer} does not know the client, or not the redirect URI ${callback} (${verdict.reason})${clients?.includes(clientId) === false ? didYouMean(clientId, clients) : ''}`,
-    advice: `correct client_id, or register it: portcullis setup ORGANIZATION ${file.path}`,
-  }
+  if (verdict.kind === 'begins') return ok(check, `${issuer} begins a sign-in`)
+  if (verdict.kind === 'unknown') return skipped(check, `${issuer} could not be asked (${verdict.reason})`)
+  return failed(
+    check,
+    `${issuer} does not know the client, or not the redirect URI ${callback} (${verdict.reason})${clients?.includes(clientId) === false ? didYouMean(clientId, clients) : ''}`,
+    `correct client_id, or register it: portcullis setup ORGANIZATION ${file.path}`,
+  )
 }
 
 /** Checks names that only the PDP knows: resources of its apps, and organizations. No finding if the client may not read them. */
@@ -120,19 +114,19 @@ async function examineNames(asked: Examination, { resources, issuers }: RouteFil
       isJsonObject(external) && Array.isArray(external.organizations) ? external.organizations : [],
     )
   return [
-    ...(apps === null ? [] : resources.filter((resource) => !audiences.includes(resource))).map(
-      (resource): Finding => ({
-        ...{ check: `resource ${resource}`, state: 'failed' },
-        said: `no app of the PDP declares it${didYouMean(resource, audiences)}, so that roles and permissions of apps do not count in its tokens`,
-        advice: 'name it in audiences of a manifest: portcullis manifest apply, or portcullis setup',
-      }),
+    ...(apps === null ? [] : resources.filter((resource) => !audiences.includes(resource))).map((resource) =>
+      failed(
+        `resource ${resource}`,
+        `no app of the PDP declares it${didYouMean(resource, audiences)}, so that roles and permissions of apps do not count in its tokens`,
+        'name it in audiences of a manifest: portcullis manifest apply, or portcullis setup',
+      ),
     ),
-    ...(organizations === null ? [] : [...new Set(named.map(String))].filter((id) => !ids.includes(id))).map(
-      (id): Finding => ({
-        ...{ check: `organization ${id}`, state: 'failed' },
-        said: `the PDP has no such organization${didYouMean(id, ids)}`,
-        advice: `correct the name, or make it: portcullis org put ${id}`,
-      }),
+    ...(organizations === null ? [] : [...new Set(named.map(String))].filter((id) => !ids.includes(id))).map((id) =>
+      failed(
+        `organization ${id}`,
+        `the PDP has no such organization${didYouMean(id, ids)}`,
+        `correct the name, or make it: portcullis org put ${id}`,
+      ),
     ),
   ]
 }
@@ -142,12 +136,11 @@ async function examineOwn({ url }: Examination, entries: readonly Members[]): Pr
   const names = entries.map(({ issuer }) => String(issuer))
   const check = `issuer ${names.join(', ')}`
   const metadata = await get(`${url}/.well-known/openid-configuration`)
-  if (!('status' in metadata) || !isJsonObject(metadata.body))
-    return { check, state: 'skipped', said: 'the PDP does not say its name' }
+  if (!('status' in metadata) || !isJsonObject(metadata.body)) return skipped(check, 'the PDP does not say its name')
   const { issuer } = metadata.body
-  if (names.includes(String(issuer))) return { check, state: 'ok', said: 'this is the PDP' }
+  if (names.includes(String(issuer))) return ok(check, 'this is the PDP')
   const advice = `write issuer: ${issuer}, or add external if it is another identity provider`
-  return { check, state: 'failed', said: `the PDP is called ${issuer}, so its tokens are refused`, advice }
+  return failed(check, `the PDP is called ${issuer}, so its tokens are refused`, advice)
 }
 
 async function examineTrusted(
@@ -160,10 +153,10 @@ async function examineTrusted(
     const [trusted] = await read()
     const document = trusted?.document ?? {}
     const keys = typeof document.jwks_uri === 'string' ? await examineKeys(document.jwks_uri) : ''
-    return { check, ...(await compare(asked, issuer, document, keys)) }
+    return await compare(asked, issuer, document, keys)
   } catch (err) {
     if (!(err instanceof CliError)) throw err
-    return { check, state: 'failed', said: err.message }
+    return failed(check, err.message)
   }
 }
 
@@ -176,28 +169,28 @@ async function examineKeys(url: string): Promise<string> {
   return keys === 1 ? 'its key can be read, ' : `its ${keys} keys can be read, `
 }
 
-type Checked = Omit<Finding, 'check'>
 const UNKNOWN = 'whether the PDP trusts it is not known: '
 
-async function compare(asked: Examination, issuer: string, document: Members, keys: string): Promise<Checked> {
+async function compare(asked: Examination, issuer: string, document: Members, keys: string): Promise<Finding> {
+  const check = `issuer ${issuer}`
   const { url, options, io } = asked
   const advice = `tell the PDP: portcullis setup ORGANIZATION ${options.routeFile}`
   let token: string
   try {
-    token = await accessToken(options, { env: io.env, scope: 'issuers:read', bind: false })
+    token = await accessToken(options, { env: io.env, scope: 'issuers:read' })
   } catch (err) {
-    return { state: 'skipped', said: `${keys}${UNKNOWN}${messageOf(err)}` }
+    return skipped(check, `${keys}${UNKNOWN}${messageOf(err)}`)
   }
   const answer = await get(`${url}/v1/trusted-issuers/${encodeURIComponent(issuer)}`, {
     authorization: `Bearer ${token}`,
   })
-  if (!('status' in answer)) return { state: 'skipped', said: `${keys}${UNKNOWN}${answer.reason}` }
-  if (answer.status === 404) return { state: 'failed', said: `${keys}but the PDP does not trust it`, advice }
-  if (answer.status !== 200) return { state: 'skipped', said: `${keys}${UNKNOWN}status ${answer.status}` }
+  if (!('status' in answer)) return skipped(check, `${keys}${UNKNOWN}${answer.reason}`)
+  if (answer.status === 404) return failed(check, `${keys}but the PDP does not trust it`, advice)
+  if (answer.status !== 200) return skipped(check, `${keys}${UNKNOWN}status ${answer.status}`)
   const known = isJsonObject(answer.body) ? answer.body : {}
   const differs = Object.keys(document).filter((name) => !includes(known[name], withoutSecret(document[name])))
-  if (differs.length === 0) return { state: 'ok', said: `${keys}and the PDP trusts it` }
-  return { state: 'failed', said: `${keys}but the PDP has other values of ${differs.join(', ')}`, advice }
+  if (differs.length === 0) return ok(check, `${keys}and the PDP trusts it`)
+  return failed(check, `${keys}but the PDP has other values of ${differs.join(', ')}`, advice)
 }
 
 /** The value without the secret, which no answer contains. */

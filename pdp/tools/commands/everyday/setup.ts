@@ -4,11 +4,11 @@ import { createPublicKey, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { nearestName } from '../../../shared/base/nearest.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
-import { nearestName } from '../../../shared/domain/nearest.ts'
 import { fileProblem } from '../../../shared/process/command/file-problem.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect, find, urlOf } from '../connection.ts'
-import { CliError, EXIT, type Run } from '../errors.ts'
+import { CliError, type Run } from '../errors.ts'
 import { get } from './finding.ts'
 import { CLIENT, LOGIN_SCOPES, loginClient } from './login.ts'
 import { readRouteFile, type SignInProvider, signInAddresses } from './route-file.ts'
@@ -45,11 +45,11 @@ export function addSetupCommand(program: Command, io: NodeJS.Process, run: Run):
   ).action((organization: string, file: string, options: Options) => run(() => setUp(organization, file, options, io)))
 }
 
-async function setUp(organization: string, file: string, options: Options, io: NodeJS.Process): Promise<number> {
+async function setUp(organization: string, file: string, options: Options, io: NodeJS.Process): Promise<void> {
   const { resources, issuers, signIn, publicUrl } = readRouteFile(file)
   const person = options.user === undefined ? null : parsePerson(options.user)
   const scope = 'directory:write manifest:write issuers:write clients:write'
-  const connection = await connect(options, { io, scope, bind: false })
+  const connection = await connect(options, { io, scope })
   const world = { connection, organization, options }
   const made = [await putOrganization(world)]
   for (const resource of resources) made.push(await putAudience(world, resource, resources[0]))
@@ -61,7 +61,6 @@ async function setUp(organization: string, file: string, options: Options, io: N
     made.push(...(await putSignInClient(connection, { path: file, publicUrl }, provider)))
   if (person !== null) made.push(...(await putPerson(world, person)), await putLoginClient(world))
   io.stdout.write(options.json === true ? `${JSON.stringify(made, null, 2)}\n` : made.map(line).join(''))
-  return EXIT.ok
 }
 
 const line = ({ what, said, done }: Made): string => `${what.padEnd(12)}  ${said}${done === 'there' ? ' (kept)' : ''}\n`
@@ -161,7 +160,7 @@ async function putSignInClient(
       `${file.path}: sign_in names the client ${clientId}, which the PDP does not have; did you mean "${near}"?\nIf this is another client, make it first: portcullis client put ${clientId} --redirect-uri ${callback}`,
     )
   const credential = credentialOf(file, provider)
-  const answer = await connection.send({
+  const { client_secret: secret } = await connection.ask<Members>({
     method: 'PUT',
     path,
     body: {
@@ -175,7 +174,6 @@ async function putSignInClient(
       }),
     },
   })
-  const { client_secret: secret } = (await answer.json()) as Members
   const made: Made = { what: 'client', said, done: 'created' }
   if (typeof secret !== 'string') return [made]
   const shown = `${secret} (shown this once): write it to ${provider.secretFile}`
@@ -183,8 +181,7 @@ async function putSignInClient(
 }
 
 async function nearClient(connection: Connection, id: string): Promise<string | null> {
-  const answer = await connection.send({ method: 'GET', path: '/v1/clients?page_size=1000' })
-  const { items } = (await answer.json()) as Members
+  const { items } = await connection.ask<Members>({ method: 'GET', path: '/v1/clients?page_size=1000' })
   const names = Array.isArray(items) ? items.filter(isJsonObject).map((item) => String(item.client_id)) : []
   return nearestName(id, names)
 }

@@ -1,7 +1,8 @@
 /** `stream`: shows the state of each stream of Shared Signals, and does what an operator can do with it. */
 import type { Command } from 'commander'
+import { jsonOr } from '../command-line.ts'
 import { addConnectionOptions, type Connection, type ConnectionOptions, connect } from '../connection.ts'
-import { EXIT, type Run } from '../errors.ts'
+import type { Run } from '../errors.ts'
 import { type Item, show } from './print.ts'
 
 const COLUMNS = ['stream_id', 'client_id', 'organization', 'delivery', 'status', 'lag_seconds', 'last_error']
@@ -10,8 +11,7 @@ type Options = ConnectionOptions & { readonly reason?: string }
 
 export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run): void {
   const group = program.command('stream').description('Streams of security events to receivers (Shared Signals).')
-  const open = (options: Options, kind: 'read' | 'write') =>
-    connect(options, { io, scope: `streams:${kind}`, bind: false })
+  const open = (options: Options, kind: 'read' | 'write') => connect(options, { io, scope: `streams:${kind}` })
 
   addConnectionOptions(group.command('list').description('Print all streams, with their lag and last error.')).action(
     (options: Options) =>
@@ -20,17 +20,13 @@ export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run
         const { organization: own } = options
         const items = own === undefined ? all : all.filter(({ organization }) => organization === own)
         io.stdout.write(show(items, { json: options.json === true, columns: COLUMNS }))
-        return EXIT.ok
       }),
   )
   addConnectionOptions(group.command('show').description('Print the state of one stream.').argument('<id>')).action(
     (id: string, options: Options) =>
       run(async () => {
-        const connection = await open(options, 'read')
-        const response = await connection.send({ method: 'GET', path: pathOf(id) })
-        const item = (await response.json()) as Item
+        const item = await (await open(options, 'read')).ask<Item>({ method: 'GET', path: pathOf(id) })
         io.stdout.write(options.json === true ? `${JSON.stringify(item, null, 2)}\n` : details(item))
-        return EXIT.ok
       }),
   )
   for (const [name, description, done] of [
@@ -45,8 +41,7 @@ export function addStreamCommands(program: Command, io: NodeJS.Process, run: Run
         const connection = await open(options, 'write')
         const body = name === 'verify' ? {} : { body: { reason: options.reason } }
         await connection.send({ method: 'POST', path: `${pathOf(id)}/${name}`, ...body })
-        io.stdout.write(options.json === true ? '{}\n' : `${done}: ${id}\n`)
-        return EXIT.ok
+        io.stdout.write(jsonOr(options, {}, `${done}: ${id}\n`))
       }),
     )
   }
@@ -61,8 +56,10 @@ async function readStreams(connection: Connection): Promise<readonly Item[]> {
   const items: Item[] = []
   for (let after: string | null = ''; after !== null; ) {
     const query = after === '' ? '' : `?${new URLSearchParams({ after })}`
-    const response = await connection.send({ method: 'GET', path: `/v1/streams${query}` })
-    const page = (await response.json()) as { items: readonly Item[]; next: string | null }
+    const page: { items: readonly Item[]; next: string | null } = await connection.ask({
+      method: 'GET',
+      path: `/v1/streams${query}`,
+    })
     items.push(...page.items)
     after = page.next
   }

@@ -1,9 +1,7 @@
 /** The external issuers of a route file in the form in which the PDP registers them, so that both read their tokens alike. */
 
-import { readFileSync } from 'node:fs'
 import { isJsonObject } from '../../../shared/domain/json.ts'
-import { fileProblem } from '../../../shared/process/command/file-problem.ts'
-import { CliError } from '../errors.ts'
+import { CliError, textOf } from '../errors.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
 
@@ -30,13 +28,10 @@ export async function trustedIssuers(
   return found
 }
 
-function introspectionOf({ client_secret_file: file, ...introspection }: Members): Members {
-  try {
-    return { ...introspection, client_secret: readFileSync(String(file), 'utf8').trim() }
-  } catch (err) {
-    throw new CliError(fileProblem(String(file), err), { cause: err })
-  }
-}
+const introspectionOf = ({ client_secret_file: file, ...introspection }: Members): Members => ({
+  ...introspection,
+  client_secret: textOf(String(file)).trim(),
+})
 
 /** The issuer's key set URL by OpenID Connect Discovery 1.0 section 4. */
 async function keysOf(issuer: string, fetch: typeof globalThis.fetch): Promise<string> {

@@ -1,24 +1,20 @@
 /** Commands that end or reset a person's access without deleting the person: `user block`, `user sign-out`, `session`, `sidecars`. */
 import type { Command } from 'commander'
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.ts'
-import { CliError, EXIT, type Run } from '../errors.ts'
+import { jsonOr } from '../command-line.ts'
+import { addConnectionOptions, type ConnectionOptions, connect, organizationPath } from '../connection.ts'
+import { CliError, type Run } from '../errors.ts'
 import { fileText } from './flags.ts'
 import { type Item, show } from './print.ts'
 
 type Options = ConnectionOptions & { readonly passwordFile?: string }
-type Step = {
-  readonly method: string
-  /** The path below the person's own path. */
-  readonly below: string
-  readonly body?: object
-}
 type Action = {
   readonly name: string
   readonly description: string
   readonly scope: string
   readonly done: string
   readonly flag?: readonly [flags: string, meaning: string]
-  steps(options: Options): readonly Step[]
+  /** `below`: the path below the person's own path. */
+  steps(options: Options): readonly { readonly method: string; readonly below: string; readonly body?: object }[]
 }
 
 const ACTIONS: readonly Action[] = [
@@ -118,44 +114,30 @@ export function addUserStateCommands(program: Command, io: NodeJS.Process, run: 
       .argument('<id>', 'its id, as the log of changes and the events name it'),
   ).action((id: string, options: Options) =>
     run(async () => {
-      const connection = await connect(options, { io, scope: 'sessions:revoke', bind: false })
+      const connection = await connect(options, { io, scope: 'sessions:revoke' })
       await connection.send({ method: 'DELETE', path: `/v1/sessions/${encodeURIComponent(id)}` })
-      return say({ id, state: 'ended' }, { options, io })
+      say({ id, state: 'ended' }, { options, io })
     }),
   )
 }
 
-async function signOutMember(user: string, { options, io }: Asked): Promise<number> {
-  const { organization } = options
-  if (organization === undefined) throw new CliError('name the organization with --organization')
-  const connection = await connect(options, { io, scope: 'sessions:revoke', bind: false })
-  const path = `/v1/organizations/${encodeURIComponent(organization)}/members/${encodeURIComponent(user)}`
-  const answer: unknown = await (await connection.send({ method: 'POST', path: `${path}/sessions:revoke` })).json()
-  const { everywhere } = { everywhere: false, ...Object(answer) }
-  const left = `signed out of ${organization}; elsewhere the browser stays signed in`
-  return say({ id: user, state: everywhere ? 'signed out' : left, everywhere }, { options, io })
+async function signOutMember(user: string, { options, io }: Asked): Promise<void> {
+  const path = `${organizationPath(options)}/members/${encodeURIComponent(user)}/sessions:revoke`
+  const connection = await connect(options, { io, scope: 'sessions:revoke' })
+  const { everywhere = false } = await connection.ask<{ everywhere?: boolean }>({ method: 'POST', path })
+  const left = `signed out of ${options.organization}; elsewhere the browser stays signed in`
+  say({ id: user, state: everywhere ? 'signed out' : left, everywhere }, { options, io })
 }
 
 const SIDECAR_COLUMNS = ['name', 'resource', 'caller', 'routes', 'never_asked', 'requests', 'denied', 'connected_at']
 
 async function list(
   path: string,
-  {
-    options,
-    io,
-    scope,
-    columns,
-  }: {
-    readonly options: Options
-    readonly io: NodeJS.Process
-    readonly scope: string
-    readonly columns: readonly string[]
-  },
-): Promise<number> {
-  const connection = await connect(options, { io, scope, bind: false })
-  const { items } = (await (await connection.send({ method: 'GET', path })).json()) as { items: readonly Item[] }
+  { options, io, scope, columns }: Asked & { readonly scope: string; readonly columns: readonly string[] },
+): Promise<void> {
+  const connection = await connect(options, { io, scope })
+  const { items } = await connection.ask<{ items: readonly Item[] }>({ method: 'GET', path })
   io.stdout.write(show(items, { json: options.json === true, columns }))
-  return EXIT.ok
 }
 
 type Holdings = {
@@ -174,55 +156,47 @@ type Holdings = {
 async function offboard(
   id: string,
   { options, io }: { readonly options: Options & { readonly dryRun?: true }; readonly io: NodeJS.Process },
-): Promise<number> {
+): Promise<void> {
   const scope = options.dryRun === true ? 'directory:read' : 'directory:write roles:write relationships:write'
-  const connection = await connect(options, { io, scope, bind: false })
+  const connection = await connect(options, { io, scope })
   const path = `/v1/users/${encodeURIComponent(id)}`
-  const call = async (method: string, below: string): Promise<Holdings> =>
-    (await (await connection.send({ method, path: `${path}${below}` })).json()) as Holdings
-  const show = (held: Holdings): unknown =>
-    io.stdout.write(
-      options.json === true
-        ? `${JSON.stringify(held)}\n`
-        : linesOf(held)
-            .map((line) => `${line}\n`)
-            .join(''),
-    )
+  const shown = async (method: string, below: string): Promise<Holdings> => {
+    const held = await connection.ask<Holdings>({ method, path: `${path}${below}` })
+    io.stdout.write(jsonOr(options, held, textOf(held)))
+    return held
+  }
   if (options.dryRun === true) {
-    const held = await call('GET', '/holdings')
-    show(held)
-    if (options.json !== true)
-      io.stdout.write(
-        `${held.complete ? '' : 'and more, not listed\n'}${id} is ${held.blocked ? 'blocked' : 'not blocked'}; nothing was changed\n`,
-      )
-    return EXIT.ok
+    const { complete, blocked } = await shown('GET', '/holdings')
+    if (options.json === true) return
+    const more = complete ? '' : 'and more, not listed\n'
+    io.stdout.write(`${more}${id} is ${blocked ? 'blocked' : 'not blocked'}; nothing was changed\n`)
+    return
   }
-  for (;;) {
-    const taken = await call('POST', '/offboard')
-    show(taken)
-    if (taken.complete) break
-  }
-  return say({ id, state: 'blocked, and holds nothing more' }, { options, io })
+  let held: Holdings
+  do held = await shown('POST', '/offboard')
+  while (!held.complete)
+  say({ id, state: 'blocked, and holds nothing more' }, { options, io })
 }
 
-function linesOf({ memberships, roles, relationships }: Holdings): readonly string[] {
+function textOf({ memberships, roles, relationships }: Holdings): string {
   const everywhere = (organization: string | null): string =>
     organization === null ? 'everywhere' : `in ${organization}`
-  return [
+  const lines = [
     ...memberships.map(({ organization, role, status }) => `member   ${role} (${status}) in ${organization}`),
     ...roles.map(
       ({ organization, app, role }) => `role     ${app === null ? '' : `${app}:`}${role} ${everywhere(organization)}`,
     ),
     ...relationships.map(({ organization, tuple }) => `relation ${tuple} in ${organization}`),
   ]
+  return lines.map((line) => `${line}\n`).join('')
 }
 
 type Asked = { readonly options: Options; readonly io: NodeJS.Process }
 
 /** Runs all steps. At least one of them must have found something to do. */
-async function act({ steps, scope, done }: Action, id: string, asked: Asked): Promise<number> {
+async function act({ steps, scope, done }: Action, id: string, asked: Asked): Promise<void> {
   const all = steps(asked.options)
-  const connection = await connect(asked.options, { io: asked.io, scope, bind: false })
+  const connection = await connect(asked.options, { io: asked.io, scope })
   const missing: unknown[] = []
   for (const { below, ...request } of all) {
     try {
@@ -233,13 +207,12 @@ async function act({ steps, scope, done }: Action, id: string, asked: Asked): Pr
     }
   }
   if (missing.length === all.length) throw missing[0]
-  return say({ id, state: done }, asked)
+  say({ id, state: done }, asked)
 }
 
 function say(
   done: { readonly id: string; readonly state: string; readonly everywhere?: boolean },
   { options, io }: Asked,
-): number {
-  io.stdout.write(options.json === true ? `${JSON.stringify(done)}\n` : `${done.state}: ${done.id}\n`)
-  return EXIT.ok
+): void {
+  io.stdout.write(jsonOr(options, done, `${done.state}: ${done.id}\n`))
 }
