@@ -1,6 +1,5 @@
 /** Converts a PDP decision to an answer, and rejects it unless it echoes exactly the question. */
-import type { Decision } from '../../pdp/shared/client/codec.ts'
-import { echoes } from '../../pdp/shared/client/question.ts'
+import { type Decision, echoes } from '../../pdp/shared/client/codec.ts'
 import { reasonText } from '../../pdp/shared/domain/reasons.ts'
 import { EXTERNAL_MARK } from '../../pdp/shared/token/issuer-claims.ts'
 import { PdpUnavailable } from '../request/errors.ts'

@@ -1,5 +1,5 @@
 /** The question about one request to the PDP, and its answer. */
-import type { StreamedQuestion } from '../../pdp/shared/client/question.ts'
+import type { StreamedQuestion } from '../../pdp/shared/client/codec.ts'
 import type { UndecidedCode } from '../../pdp/shared/domain/decision.ts'
 
 /** How many checks one question may have (`DecideRequest` of decision.proto). */

@@ -10,10 +10,6 @@ export type ClaimedChain = {
   readonly schemes: readonly (string | null)[]
   readonly hosts: readonly (string | null)[]
 }
-/** `peer`: the address of the trusted proxy at the other end of the connection. */
-export type ProxyChain = { readonly peer: string; readonly trusted: Networks }
-/** The client's address. `proxyCount`: how many trusted proxies are between it and us. */
-export type Nearest = { readonly address: string; readonly proxyCount: number }
 
 /** The chain of the fields X-Forwarded-*; null without these fields. */
 export function plainSaid(raw: readonly string[]): ClaimedChain | null {
@@ -30,8 +26,14 @@ export function standardSaid(raw: readonly string[]): ClaimedChain | null {
   return { addresses: each('for'), schemes: each('proto'), hosts: each('host') }
 }
 
-/** Goes from the nearest proxy to the first address that is no trusted proxy's. Throws Error for a value that is no address. */
-export function nearestStranger({ addresses }: ClaimedChain, { peer, trusted }: ProxyChain): Nearest {
+/**
+ * Goes from the nearest proxy to the first address that is no trusted proxy's. Throws Error for a value that is no address.
+ * `peer`: the trusted proxy at the other end of the connection. `proxyCount`: how many trusted proxies are between the address and us.
+ */
+export function nearestStranger(
+  { addresses }: ClaimedChain,
+  { peer, trusted }: { readonly peer: string; readonly trusted: Networks },
+): { readonly address: string; readonly proxyCount: number } {
   let address = peer
   let proxyCount = 1
   for (let at = addresses.length - 1; at >= 0; at -= 1) {
@@ -98,9 +100,6 @@ function values(raw: readonly string[], name: string): string[] {
   return found
 }
 
-/** The parameters of one element of a Forwarded field (RFC 7239 section 4), by lower-case name. */
-type ForwardedElement = ReadonlyMap<string, string>
-
 const FORWARDED_TOKEN = "([!#$%&'*+.^_`|~0-9A-Za-z-]+)"
 // Blanks can match in one way only, because backtracking over long runs of them would take too long.
 const FORWARDED_PAIR = new RegExp(
@@ -108,9 +107,12 @@ const FORWARDED_PAIR = new RegExp(
   'y',
 )
 
-/** The parameters of each element by lower-case name. Throws Error for what is not in the grammar, and for a parameter that comes twice. */
-function parseForwarded(value: string): ForwardedElement[] {
-  const elements: ForwardedElement[] = []
+/**
+ * The parameters of each element of a Forwarded field (RFC 7239 section 4), by lower-case name. Throws Error for what is not in the
+ * grammar, and for a parameter that comes twice.
+ */
+function parseForwarded(value: string): ReadonlyMap<string, string>[] {
+  const elements: ReadonlyMap<string, string>[] = []
   let element = new Map<string, string>()
   FORWARDED_PAIR.lastIndex = 0
   for (;;) {

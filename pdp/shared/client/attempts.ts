@@ -1,7 +1,6 @@
 /** Asks one question, of at most two PDPs that take it, and settles once before the deadline. */
-import type { Decision } from './codec.ts'
+import type { Decision, StreamedQuestion } from './codec.ts'
 import { isAddressError, type PdpPool } from './pool.ts'
-import type { StreamedQuestion } from './question.ts'
 import type { PdpStream, Reply } from './stream.ts'
 
 const ATTEMPTS_MAX = 2

@@ -1,17 +1,5 @@
 /** Collects the questions of one event loop turn into one message, and replaces tokens that were already sent by handles. */
-import type { Questions } from './codec.ts'
-import type { StreamedQuestion } from './question.ts'
-
-export type QuestionBatch = {
-  /** The question is sent together with all others of this turn. */
-  add(id: number, question: StreamedQuestion, watched: boolean): void
-  /** Ends the watched question with this id. */
-  cancel(id: number): void
-  /** Sends the token with this digest again with its next question. */
-  forget(digest: string): void
-  /** For a new stream, which knows no handles. Drops unsent questions. */
-  reset(): void
-}
+import type { Questions, StreamedQuestion } from './codec.ts'
 
 /** The most handles of one stream. */
 const HANDLES_MAX = 1_000
@@ -20,7 +8,7 @@ const MESSAGE_BYTES_MAX = 256 * 1024
 const QUESTION_BYTES = 64
 const CHECK_BYTES = 128
 
-export function createQuestionBatch(write: (message: Questions) => void): QuestionBatch {
+export function createQuestionBatch(write: (message: Questions) => void) {
   let handles = createHandles()
   let tokens: Questions['tokens'][number][] = []
   let questions: Questions['questions'][number][] = []
@@ -52,7 +40,8 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
   }
 
   return {
-    add(id, question, watched) {
+    /** The question is sent together with all others of this turn. */
+    add(id: number, question: StreamedQuestion, watched: boolean): void {
       const { digest, token, permissions, context, guest } = question
       const { handle, isNew } = guest === undefined ? handles.of(digest) : NOBODY
       if (isNew) {
@@ -65,15 +54,18 @@ export function createQuestionBatch(write: (message: Questions) => void): Questi
       if (bytes > MESSAGE_BYTES_MAX) flush()
       else schedule()
     },
-    cancel(id) {
+    /** Ends the watched question with this id. */
+    cancel(id: number): void {
       // The PDP reads a message's cancellations before its questions, so the question would never be cancelled.
       const at = questions.findIndex((waiting) => waiting.id === id)
       if (at >= 0) return void questions.splice(at, 1)
       cancelled.push(id)
       schedule()
     },
-    forget: (digest) => handles.forget(digest),
-    reset() {
+    /** Sends the token with this digest again with its next question. */
+    forget: (digest: string): void => handles.forget(digest),
+    /** For a new stream, which knows no handles. Drops unsent questions. */
+    reset(): void {
       handles = createHandles()
       empty()
     },

@@ -3,9 +3,8 @@ import { ChannelCredentials } from '@grpc/grpc-js'
 import type { EntitlementResult, PermissionCheck } from '../domain/decision.ts'
 import type { JsonObject } from '../domain/json.ts'
 import { ask } from './attempts.ts'
-import type { Decision } from './codec.ts'
+import { type Decision, echoes, type StreamedQuestion } from './codec.ts'
 import { createPdpPool } from './pool.ts'
-import { echoes, type StreamedQuestion } from './question.ts'
 
 /**
  * Where the PDPs are, and as whom this process calls them.

@@ -1,4 +1,4 @@
-/** Encodes the questions of a PDP stream, and decodes the fields of answers that its callers use. */
+/** The questions of a PDP stream, which are encoded here, and the fields of answers that their callers use. */
 import { create, fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, type BinaryWriter } from '@bufbuild/protobuf/wire'
 import {
@@ -17,28 +17,32 @@ import { type EntitlementResult, EntitlementResultSchema } from '../../../proto/
 import type { PermissionCheck } from '../domain/decision.ts'
 import { createMessageWriter, readFields } from '../process/grpc/wire.ts'
 
-/** A DecideStreamRequest. */
+/** A question of `DecideStream` about the bearer of a token, or about a guest. */
+export type StreamedQuestion = {
+  /** The organization in which a guest is asked about, whose token and digest are empty; absent: the bearer is. */
+  readonly guest?: string
+  /** An access token, with its SHA-256 digest. */
+  readonly token: string
+  readonly digest: string
+  readonly permissions: readonly PermissionCheck[]
+  readonly entitlements: readonly string[]
+  /** A JSON object: values of parameters of conditions; empty for none. */
+  readonly context: string
+  /** The id of the request that led to the question, under which the PDP keeps its answer; empty: none. */
+  readonly requestId: string
+  /** The address of the client whose request led to the question, for the PDP's decision log. */
+  readonly clientAddress?: string
+  /** The request's route, as a route file writes it, under which the PDP keeps its answer. */
+  readonly route?: string
+  /** The span that asks (W3C Trace Context). */
+  readonly traceparent?: string
+}
+/** A DecideStreamRequest. What is absent in a question is the empty string. */
 export type Questions = {
   readonly tokens: readonly { readonly handle: number; readonly token: string }[]
-  readonly questions: readonly {
-    readonly id: number
-    readonly handle: number
-    readonly permissions: readonly PermissionCheck[]
-    readonly entitlements: readonly string[]
-    /** A JSON object: values of parameters of conditions; empty for none. */
-    readonly context: string
-    readonly watched: boolean
-    /** Empty for none. */
-    readonly requestId: string
-    /** Empty: none. */
-    readonly traceparent: string
-    /** Empty: unknown. */
-    readonly clientAddress: string
-    /** Empty: none. */
-    readonly route: string
-    /** The organization in which a guest is asked about; empty: the bearer is. */
-    readonly guest: string
-  }[]
+  readonly questions: readonly ({ readonly id: number; readonly handle: number; readonly watched: boolean } & Required<
+    Omit<StreamedQuestion, 'token' | 'digest'>
+  >)[]
   /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
 }
@@ -70,6 +74,20 @@ export type StreamAnswer = { id: number; decision: Decision | null; error: strin
 const NO_OUTCOME = 'no outcome'
 const NONE: readonly string[] = []
 const NO_ENTITLEMENT = create(EntitlementResultSchema)
+
+/** Whether the answer is about exactly what was asked: a result for each permission in its order, and each entitlement key. */
+export function echoes(
+  { permissions, entitlements }: Decision,
+  question: Pick<StreamedQuestion, 'permissions' | 'entitlements'>,
+): boolean {
+  return (
+    permissions.length === question.permissions.length &&
+    question.permissions.every(
+      ({ relation, resource }, at) => permissions[at]?.relation === relation && permissions[at]?.resource === resource,
+    ) &&
+    question.entitlements.every((key) => entitlements.has(key))
+  )
+}
 
 const encode = createMessageWriter()
 

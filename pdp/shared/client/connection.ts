@@ -37,8 +37,6 @@ export function openPdpConnection(address: string, credentials: ChannelCredentia
   }
 }
 
-type Connector = ReturnType<ChannelCredentials['_createSecureConnector']>
-
 /**
  * grpc-js limits neither the TLS handshake nor the wait for the first HTTP/2 frame, and closing a channel aborts neither.
  * A peer that accepts and stays silent would keep a socket open for each attempt. Every socket passes through the
@@ -72,7 +70,9 @@ class ClosableCredentials extends ChannelCredentials {
     return this === other
   }
 
-  override _createSecureConnector(...args: Parameters<ChannelCredentials['_createSecureConnector']>): Connector {
+  override _createSecureConnector(
+    ...args: Parameters<ChannelCredentials['_createSecureConnector']>
+  ): ReturnType<ChannelCredentials['_createSecureConnector']> {
     const connector = this.#inner._createSecureConnector(...args)
     return {
       connect: (socket) => {

@@ -2,33 +2,23 @@
  * The streams to all PDP addresses, and which of them get questions: those that time out get one question a second until
  * one is answered. It chooses among addresses, so it is no `pdp/shared/base/circuit-breaker.ts`. It never fails open.
  */
-import type { ChannelCredentials } from '@grpc/grpc-js'
 import { createLocalLag, type LocalLag } from './local-lag.ts'
-import { createPdpStream, type PdpStream, type PdpStreamOptions } from './stream.ts'
+import { PdpStream, type PdpStreamOptions } from './stream.ts'
 
-export type ConnectionChange = {
-  readonly address: string
-  readonly open: boolean
-  readonly reason: string
-  /** False when another attempt to connect failed. */
-  readonly wasOpen: boolean
-}
-export type PoolOptions = {
-  /** `host:port`. */
-  readonly addresses: readonly string[]
-  readonly credentials: ChannelCredentials
-  /** Returns the token that authenticates the caller, for each new stream; null: none is sent. Throws when it cannot read the token. */
-  readonly authorize?: (() => string) | null
-  readonly random: () => number
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number
-  /** Time limit of one attempt to connect. */
-  readonly connectMs?: number
-  readonly onConnectionChange?: (change: ConnectionChange) => void
-  /** The `Date` field of the answer to a stream that began at `startedMs`. */
-  readonly onDate?: (address: string, date: string, startedMs: number) => void
-  readonly share?: NonNullable<PdpStreamOptions['share']> | null
-}
+export type PoolOptions = Pick<PdpStreamOptions, 'credentials' | 'random' | 'clock' | 'share'> &
+  Partial<Pick<PdpStreamOptions, 'authorize' | 'connectMs'>> & {
+    /** `host:port`. */
+    readonly addresses: readonly string[]
+    /** `wasOpen`: false when another attempt to connect failed. */
+    readonly onConnectionChange?: (change: {
+      readonly address: string
+      readonly open: boolean
+      readonly reason: string
+      readonly wasOpen: boolean
+    }) => void
+    /** The `Date` field of the answer to a stream that began at `startedMs`. */
+    readonly onDate?: (address: string, date: string, startedMs: number) => void
+  }
 export type Choice =
   | { readonly kind: 'stream'; readonly stream: PdpStream }
   /** A stream may open soon. */
@@ -137,7 +127,7 @@ function openAddress(
 ): Address {
   const { onConnectionChange, onDate } = options
   const health = { failures: 0, brokenUntilMs: 0, slowUntilMs: 0, closedAtMs: clock() }
-  const stream = createPdpStream({
+  const stream = new PdpStream({
     address,
     credentials,
     authorize,

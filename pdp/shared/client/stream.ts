@@ -11,10 +11,16 @@ import { DecisionService } from '../../../proto/gen/portcullis/v1/decision_pb.ts
 import { messageOf } from '../base/error-message.ts'
 import { serviceDefinition } from '../process/grpc/service.ts'
 import { createQuestionBatch } from './batch.ts'
-import { type Decision, decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from './codec.ts'
+import {
+  type Decision,
+  decodeAnswers,
+  encodeQuestions,
+  type Questions,
+  type StreamAnswer,
+  type StreamedQuestion,
+} from './codec.ts'
 import { openPdpConnection, type PdpConnection } from './connection.ts'
 import { PendingQuestions } from './pending.ts'
-import type { StreamedQuestion } from './question.ts'
 
 /**
  * `lost`: the stream ended before the answer arrived. Asking again is safe, because a question only reads. `taken`: false
@@ -25,19 +31,6 @@ export type Reply =
   | { readonly kind: 'error'; readonly code: string }
   | { readonly kind: 'lost'; readonly taken: boolean }
 
-export interface PdpStream {
-  /** True while questions can be sent. */
-  isOpen(): boolean
-  /** True until the first attempt to connect has succeeded or failed. */
-  isNew(): boolean
-  /** Connects at once instead of after the backoff, unless an attempt began a moment ago. */
-  hurry(): void
-  /** Settles at most once, never when cancelled. Returns the cancelling function. */
-  send(question: StreamedQuestion, settle: (reply: Reply) => void): () => void
-  /** Watches a question: settles with each answer until it is cancelled or the stream is lost. */
-  watch(question: StreamedQuestion, settle: (reply: Reply) => void): () => void
-  close(): void
-}
 export type PdpStreamOptions = {
   /** `host:port`. */
   readonly address: string
@@ -73,13 +66,7 @@ const BACKOFF_MAX_MS = 2_000
 /** Between two attempts while questions wait. */
 const HURRY_MS = 100
 
-export function createPdpStream(options: PdpStreamOptions): PdpStream {
-  const stream = new ReconnectingStream(options)
-  stream.connect()
-  return stream
-}
-
-class ReconnectingStream implements PdpStream {
+export class PdpStream {
   readonly #options: PdpStreamOptions
   readonly #batch = createQuestionBatch((message) => void this.#call?.write(message))
   readonly #pending = new PendingQuestions<Pending>()
@@ -93,29 +80,36 @@ class ReconnectingStream implements PdpStream {
   /** Runs while the next attempt to connect waits. */
   #timer: NodeJS.Timeout | undefined
 
+  /** Begins to connect. */
   constructor(options: PdpStreamOptions) {
     this.#options = options
+    this.#connect()
   }
 
+  /** True while questions can be sent. */
   isOpen(): boolean {
     return this.#call !== null
   }
 
+  /** True until the first attempt to connect has succeeded or failed. */
   isNew(): boolean {
     return this.#isNew
   }
 
+  /** Connects at once instead of after the backoff, unless an attempt began a moment ago. */
   hurry(): void {
     if (this.#timer === undefined || performance.now() - this.#attemptedMs < HURRY_MS) return
     clearTimeout(this.#timer)
-    this.connect()
+    this.#connect()
   }
 
+  /** Settles at most once, never when cancelled. Returns the cancelling function. */
   send(question: StreamedQuestion, settle: (reply: Reply) => void): () => void {
     const id = this.#ask({ question, settle, watched: false, resent: false })
     return () => void this.#pending.delete(id)
   }
 
+  /** Watches a question: settles with each answer until it is cancelled or the stream is lost. */
   watch(question: StreamedQuestion, settle: (reply: Reply) => void): () => void {
     const id = this.#ask({ question, settle, watched: true, resent: false })
     return () => {
@@ -145,7 +139,7 @@ class ReconnectingStream implements PdpStream {
   }
 
   /** Opens a new connection for each attempt, because one with a silent peer never ends by itself. */
-  connect(): void {
+  #connect(): void {
     const { address, credentials, connectMs } = this.#options
     this.#timer = undefined
     this.#attemptedMs = performance.now()
@@ -217,7 +211,7 @@ class ReconnectingStream implements PdpStream {
     this.#options.onClosed(reason, wasOpen)
     const longestMs = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.#failures)
     this.#failures = Math.min(this.#failures + 1, 10)
-    this.#timer = setTimeout(() => this.connect(), longestMs * (0.5 + this.#options.random() / 2)).unref()
+    this.#timer = setTimeout(() => this.#connect(), longestMs * (0.5 + this.#options.random() / 2)).unref()
   }
 
   #receive({ id, decision, error }: StreamAnswer): void {

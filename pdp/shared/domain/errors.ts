@@ -53,3 +53,7 @@ export class PdpError extends Error {
     this.missingContext = options.missingContext ?? []
   }
 }
+
+/** A `request_invalid` with these issues, which are in its message, too. */
+export const invalidRequest = (issues: readonly ValidationIssue[]): PdpError =>
+  new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })

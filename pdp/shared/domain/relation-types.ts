@@ -44,8 +44,6 @@ type Parts<O extends string, R extends string, S extends string> = {
   /** The instant from which the tuple no longer counts (RFC 3339). */
   readonly expires_at?: string | null
 }
-/** Groups are tuples of a type that every model has. */
-type Grouping = `group:${string}#member@${string}`
 
 /** A tuple as text or in parts. */
 export type TupleOf<M extends RelationModel> =
@@ -59,5 +57,6 @@ export type TupleOf<M extends RelationModel> =
                 : `${T}:${string}#${R}@${M[T][R]}` | Parts<`${T}:${string}`, R, M[T][R]>
             }[keyof M[T] & string]
           }[keyof M & string]
-        | Grouping
+        // Groups are tuples of a type that every model has.
+        | `group:${string}#member@${string}`
         | Parts<`group:${string}`, 'member', string>

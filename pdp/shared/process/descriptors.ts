@@ -1,8 +1,6 @@
 /** Logs when file descriptors run out, because the system then silently drops new connections. */
 import { open, readFile } from 'node:fs/promises'
-
-export type DescriptorWatch = { close(): void }
-type DescriptorLog = { readonly info: (entry: object) => void; readonly error: (entry: object) => void }
+import { startRepeated } from './repeated-runs.ts'
 
 const EVERY_MS = 1_000
 const PROBED = '/dev/null'
@@ -11,11 +9,10 @@ export function watchDescriptors({
   log,
   everyMs = EVERY_MS,
 }: {
-  readonly log: DescriptorLog
+  readonly log: { readonly info: (entry: object) => void; readonly error: (entry: object) => void }
   readonly everyMs?: number
-}): DescriptorWatch {
+}): { close(): Promise<void> } {
   let isShort = false
-  let isProbing = false
   let limit: number | null = null
   void readLimit().then((found) => {
     limit = found
@@ -35,14 +32,7 @@ export function watchDescriptors({
     }
   }
 
-  const timer = setInterval(() => {
-    if (isProbing) return
-    isProbing = true
-    void probe().finally(() => {
-      isProbing = false
-    })
-  }, everyMs).unref()
-  return { close: () => clearInterval(timer) }
+  return { close: startRepeated(probe, { intervalMs: everyMs, failed: () => undefined }) }
 }
 
 /** The limit of this process; null on systems without /proc. */

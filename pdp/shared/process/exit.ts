@@ -21,15 +21,15 @@ export class ConfigError extends Error {
   }
 }
 
-/** The part of `process` that ends a command. */
-export type CommandIo = {
-  readonly argv?: readonly string[]
-  readonly stderr: { write(text: string): unknown }
-  readonly exit: (status: number) => unknown
-}
-
 /** Runs a command until it returns or fails. A server command returns when it listens, and the process keeps running. */
-export async function runCommand(command: () => Promise<void>, io: CommandIo): Promise<void> {
+export async function runCommand(
+  command: () => Promise<void>,
+  io: {
+    readonly argv?: readonly string[]
+    readonly stderr: { write(text: string): unknown }
+    readonly exit: (status: number) => unknown
+  },
+): Promise<void> {
   try {
     await command()
   } catch (err) {

@@ -3,6 +3,7 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { messageOf } from '../base/error-message.ts'
+import { startRepeated } from './repeated-runs.ts'
 
 export type KeyPairFiles = {
   readonly certFile: string
@@ -57,19 +58,14 @@ export function watchKeyPair(
     readonly onRenewed: (pair: KeyPair) => void
     readonly onFailed: (err: unknown) => void
   },
-): { close(): void } {
+): { close(): Promise<void> } {
   const { everyMs, onRenewed, onFailed } = options
   let { digest } = options.current
   const readAgain = async (): Promise<void> => {
-    try {
-      const pair = await readKeyPair(files)
-      if (pair.digest === digest) return
-      onRenewed(pair)
-      digest = pair.digest
-    } catch (err) {
-      onFailed(err)
-    }
+    const pair = await readKeyPair(files)
+    if (pair.digest === digest) return
+    onRenewed(pair)
+    digest = pair.digest
   }
-  const timer = setInterval(() => void readAgain(), everyMs).unref()
-  return { close: () => clearInterval(timer) }
+  return { close: startRepeated(readAgain, { intervalMs: everyMs, failed: onFailed }) }
 }

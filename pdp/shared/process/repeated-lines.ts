@@ -1,17 +1,12 @@
 /** Limits repeated log lines: writes the first line of a kind, then a summary with the number of repetitions. */
 
-export type RepeatedLines = {
-  /** True: write the line now. Otherwise it is counted, and `write` is called later with a summary. */
-  admit(entry: object, write: (summary: object) => void): boolean
-}
-
 const WINDOW_MS = 10_000
 const KINDS_MAX = 500
 /** Fields that distinguish lines of one event. Request ids are not included, because they would make every line unique. */
 const DISTINGUISHING = ['code', 'reason', 'address', 'issuer', 'against', 'route', 'part', 'route_file'] as const
 const REASON_CHARS_MAX = 120
 
-export function createRepeatedLines(): RepeatedLines {
+export function createRepeatedLines() {
   const kinds = new Map<string, { count: number; write: (summary: object) => void; entry: object }>()
 
   function wait(kind: string): void {
@@ -27,7 +22,8 @@ export function createRepeatedLines(): RepeatedLines {
   }
 
   return {
-    admit(entry, write) {
+    /** True: write the line now. Otherwise it is counted, and `write` is called later with a summary. */
+    admit(entry: object, write: (summary: object) => void): boolean {
       const event = 'event' in entry && typeof entry.event === 'string' ? entry.event : null
       // Every decision is logged.
       if (event === null || event === 'decision') return true

@@ -1,18 +1,17 @@
 /** Work that is done again at an interval: a run begins unless the one before it has not ended. */
 
-type Repeated = {
-  readonly intervalMs: number
-  /** A run that rejects ends; the next one tries again. */
-  readonly failed: (err: unknown) => void
-  /** The process has no other work: the first run begins at once, and the process lives until the runs are stopped. */
-  readonly isAlone?: true
-}
-
 /** `isStopped`: for a run with many steps. The returned function stops it, and resolves when the current run has ended. */
 export function startRepeated(
   run: (isStopped: () => boolean) => Promise<void>,
-  { intervalMs, failed, isAlone }: Repeated,
+  options: {
+    readonly intervalMs: number
+    /** A run that rejects ends; the next one tries again. */
+    readonly failed: (err: unknown) => void
+    /** The process has no other work: the first run begins at once, and the process lives until the runs are stopped. */
+    readonly isAlone?: true
+  },
 ): () => Promise<void> {
+  const { intervalMs, failed, isAlone } = options
   let running: Promise<void> | null = null
   let stopped = false
   const begin = async (): Promise<void> => {

@@ -112,14 +112,16 @@ export function verifySignature(name: AlgorithmName, key: KeyObject, signed: Sig
   })
 }
 
-type Prepared = {
+/** Null: the signature cannot be valid. */
+function prepare(
+  name: AlgorithmName,
+  key: KeyObject,
+  { signature }: Signed,
+): {
   readonly hash: string | null
   readonly key: KeyObject | VerifyKeyObjectInput
   readonly signature: Buffer
-}
-
-/** Null: the signature cannot be valid. */
-function prepare(name: AlgorithmName, key: KeyObject, { signature }: Signed): Prepared | null {
+} | null {
   const algorithm: Algorithm = ALGORITHMS[name]
   if (!keySuits(key, name)) return null
   if (algorithm.kty === 'RSA') {

@@ -10,21 +10,20 @@ type Errors = {
   readonly AuthorizationResponseError: ErrorClass<{ readonly error: string }>
   readonly WWWAuthenticateChallengeError: ErrorClass<object>
 }
-export type ProviderFailure = {
-  /** True when the provider refused or its answer is not valid; false when it did not answer, or is unavailable at the moment. */
-  readonly isRefusal: boolean
-  /** RFC 6749 sections 4.1.2.1 and 5.2; null: the provider named none. */
-  readonly code: string | null
-  /** For the log: one line, which holds nothing of a token. */
-  readonly text: string
-}
 
 const SERVER_ERRORS = 500
 const TOO_MANY = 429
 const WORDS_MAX = 300
 const CAUSES_MAX = 5
 
-export function readFailure(client: Errors, err: unknown): ProviderFailure {
+/**
+ * `isRefusal`: the provider refused, or its answer is not valid; false when it did not answer, or is unavailable at the moment. `code`: of
+ * RFC 6749 sections 4.1.2.1 and 5.2; null: the provider named none. `text`: one line for the log, which holds nothing of a token.
+ */
+export function readFailure(
+  client: Errors,
+  err: unknown,
+): { readonly isRefusal: boolean; readonly code: string | null; readonly text: string } {
   const isNamed = err instanceof client.ResponseBodyError || err instanceof client.AuthorizationResponseError
   const isCode = isNamed && /^[a-z_]{1,64}$/.test(err.error)
   return { isRefusal: isRefusal(client, err), code: isCode ? err.error : null, text: textsOf(err).join(': ') }

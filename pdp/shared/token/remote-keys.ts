@@ -1,5 +1,6 @@
 /** Loads an issuer's keys over HTTP, from a given URL or the `jwks_uri` of its metadata (RFC 8414, OpenID Connect Discovery). */
 import { readAtMost } from '../base/http-json.ts'
+import { isLoopback, urlHost } from '../process/listen.ts'
 import { members } from './jws.ts'
 import { createKeySource, type KeySource } from './keys.ts'
 
@@ -90,9 +91,7 @@ export function isSafeKeyUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)
   if (url.username !== '' || url.password !== '') return false
-  if (url.protocol === 'https:') return true
-  const loopback = url.hostname === 'localhost' || url.hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(url.hostname)
-  return url.protocol === 'http:' && loopback
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(urlHost(url)))
 }
 
 /** Throws Error, which names the address, for another status than 200, and for what is too long or not JSON. */

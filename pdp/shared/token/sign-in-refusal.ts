@@ -3,16 +3,23 @@ import { messageOf } from '../base/error-message.ts'
 import { members } from './jws.ts'
 import { describeSlash, readJson } from './remote-keys.ts'
 
-export type SignInClient = { readonly issuer: string; readonly clientId: string; readonly redirectUri: string }
-/** `refused`: the issuer does not know the client, or has another redirect URI. `unknown`: the issuer could not be asked. */
-export type SignInVerdict = { readonly kind: 'begins' | 'refused' | 'unknown'; readonly reason: string }
-
 const TIMEOUT_MS = 5_000
 /** RFC 7636 section 4.2: the challenge of nobody's verifier. */
 const CHALLENGE = 'A'.repeat(43)
 
-/** Asks as a browser would in which nobody is signed in (`prompt=none`): nothing happens at the issuer. Never throws. */
-export async function signInVerdict({ issuer, clientId, redirectUri }: SignInClient): Promise<SignInVerdict> {
+/**
+ * Asks as a browser would in which nobody is signed in (`prompt=none`): nothing happens at the issuer. Never throws. `refused`: the
+ * issuer does not know the client, or has another redirect URI. `unknown`: the issuer could not be asked.
+ */
+export async function signInVerdict({
+  issuer,
+  clientId,
+  redirectUri,
+}: {
+  readonly issuer: string
+  readonly clientId: string
+  readonly redirectUri: string
+}): Promise<{ readonly kind: 'begins' | 'refused' | 'unknown'; readonly reason: string }> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     const configuration = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`

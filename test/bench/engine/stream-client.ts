@@ -5,7 +5,7 @@ import { create } from '@bufbuild/protobuf'
 import { Client, credentials } from '@grpc/grpc-js'
 import { Pool } from 'undici'
 import { decodeAnswers, encodeQuestions, type Questions, type StreamAnswer } from '../../../pdp/shared/client/codec.ts'
-import { createPdpStream, type PdpStream } from '../../../pdp/shared/client/stream.ts'
+import { PdpStream } from '../../../pdp/shared/client/stream.ts'
 import { serviceDefinition } from '../../../pdp/shared/process/grpc/service.ts'
 import {
   type DecideRequest,
@@ -189,7 +189,7 @@ async function openTurns({ address, token, way }: Load): Promise<{ ask: Ask; clo
 
 function openLink(address: string): Promise<PdpStream> {
   return new Promise((resolve) => {
-    const link: PdpStream = createPdpStream({
+    const link: PdpStream = new PdpStream({
       address,
       credentials: credentials.createInsecure(),
       authorize: null,

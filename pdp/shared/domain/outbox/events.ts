@@ -1,10 +1,10 @@
 /** Events of the outbox, and which of their readers may read each. */
 
-/** The cause of an event, in the words of CAEP 1.0 section 2. `policy`: a rule of this server, such as for a refresh token used twice. */
-export type Initiator = 'admin' | 'user' | 'policy' | 'system'
-
-/** `actor`: of a WriteContext. `subject`: the person whom the change concerns. */
-export function initiatorOf(actor: string, subject: string | null): Initiator {
+/**
+ * The cause of an event, in the words of CAEP 1.0 section 2. `policy`: a rule of this server, such as for a refresh token used twice.
+ * `actor`: of a WriteContext. `subject`: the person whom the change concerns.
+ */
+export function initiatorOf(actor: string, subject: string | null): 'admin' | 'user' | 'policy' | 'system' {
   if (subject !== null && actor === `user:${subject}`) return 'user'
   if (actor === 'identity') return 'policy'
   return actor.includes(':') ? 'admin' : 'system'

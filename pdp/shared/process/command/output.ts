@@ -1,8 +1,11 @@
 /** Standard output of the command lines: colours where a person looks, and a reader that has gone. */
-type Output = Pick<NodeJS.Process, 'stdout' | 'env'>
 
 /** Green, red or yellow on a terminal, unless NO_COLOR is set (https://no-color.org). */
-export function coloured(text: string, colour: 'green' | 'red' | 'yellow', { stdout, env }: Output): string {
+export function coloured(
+  text: string,
+  colour: 'green' | 'red' | 'yellow',
+  { stdout, env }: Pick<NodeJS.Process, 'stdout' | 'env'>,
+): string {
   if (stdout.isTTY !== true || (env.NO_COLOR ?? '') !== '') return text
   return `\u001b[${CODES[colour]}m${text}\u001b[39m`
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createQuestionBatch, type QuestionBatch } from '../../../../pdp/shared/client/batch.ts'
+import { createQuestionBatch } from '../../../../pdp/shared/client/batch.ts'
 import type { Questions } from '../../../../pdp/shared/client/codec.ts'
 import type { PdpQuestion } from '../../../../sidecar/pdp-client/question.ts'
 
@@ -19,7 +19,7 @@ const question = (name: string, over: Partial<PdpQuestion> = {}): PdpQuestion =>
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 type Sent = {
-  readonly batch: QuestionBatch
+  readonly batch: ReturnType<typeof createQuestionBatch>
   readonly messages: Questions[]
   /** With which token each question is asked, as the PDP reads messages: tokens first, then what is cancelled. */
   asked(): Map<number, string | undefined>
