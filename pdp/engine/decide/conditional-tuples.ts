@@ -1,17 +1,16 @@
 /** Finds which tuples with a condition count for one check, and for which that cannot be decided. */
 
 import type { JournalId } from '../../shared/domain/journal.ts'
-import { isWildcard, typeOf } from '../../shared/domain/names.ts'
+import { isWildcard } from '../../shared/domain/names.ts'
 import { ConditionRun } from './conditions/run.ts'
 import type { Direct } from './model.ts'
 import { subjectType } from './usersets.ts'
 import type { ConditionalSubject, View } from './view.ts'
 
-type Allowed = NonNullable<Direct['conditional']>
 export type AskedRelation = {
   readonly object: string
   readonly relation: string
-  readonly allowed: Allowed
+  readonly allowed: NonNullable<Direct['conditional']>
   /** Collects a sentence for each condition that is false; null without `explain`. */
   readonly unmet: string[] | null
 }
@@ -67,7 +66,7 @@ export class ConditionalTuples {
     { object, relation, allowed, unmet }: AskedRelation,
     { subject, condition }: ConditionalSubject,
   ): boolean | Doubt {
-    const kind = isWildcard(subject) ? subject : subject.includes('#') ? subjectType(subject) : typeOf(subject)
+    const kind = isWildcard(subject) ? subject : subjectType(subject)
     const definition = allowed.get(kind)?.get(condition.name)
     if (definition === undefined) return false
     this.#run ??= new ConditionRun(this.#view)

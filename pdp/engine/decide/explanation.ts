@@ -1,9 +1,9 @@
 /** Explains a check by its subgoals: the steps that led to an allow, or the tuples that would lead to one. */
 
+import { didYouMean } from '../../shared/base/nearest.ts'
 import type { PermissionCheck, Reason, ReasonStep } from '../../shared/domain/decision.ts'
 import type { JournalId } from '../../shared/domain/journal.ts'
 import { typeOf } from '../../shared/domain/names.ts'
-import { didYouMean } from '../../shared/domain/nearest.ts'
 import { REASONS, type ReasonCode } from '../../shared/domain/reasons.ts'
 import { type Model, SUBJECT_TYPES } from './model.ts'
 import { type Spend, settle } from './search/settle.ts'
@@ -59,14 +59,15 @@ function pathTo(root: Subgoal): readonly ReasonStep[] {
   return path
 }
 
-type Wanting = {
+/** Tuples of which any one would turn the denial into an allow, and tuples that would do so if their condition were true. */
+function wantingIn(
+  root: Subgoal,
+  spend: Spend,
+): {
   readonly missing: readonly string[]
   readonly reached: readonly ReasonStep[]
   readonly unmet: readonly string[]
-}
-
-/** Tuples of which any one would turn the denial into an allow, and tuples that would do so if their condition were true. */
-function wantingIn(root: Subgoal, spend: Spend): Wanting {
+} {
   const missing = new Set<string>()
   const unmet = new Set<string>()
   /** The edge by which each goal was first reached. */

@@ -24,6 +24,8 @@ export type Expression =
   | { readonly kind: 'computed'; readonly relation: string }
   /** `relation from tupleset` */
   | { readonly kind: 'from'; readonly tupleset: string; readonly relation: string; readonly parents: Direct }
+/** A rule `relation from tupleset`. */
+export type From = Extract<Expression, { kind: 'from' }>
 /** type -> relation -> expression. A type that is absent has every relation, with direct tuples and usersets. */
 export type Model = ReadonlyMap<string, ReadonlyMap<string, Expression>>
 

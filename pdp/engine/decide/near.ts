@@ -5,7 +5,7 @@
 import type { JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
 import { CheckTerms, isTierOf, isUsersetOf, type Relations } from './check-terms.ts'
-import type { Direct, Expression, Model } from './model.ts'
+import type { Direct, Expression, From, Model } from './model.ts'
 import type { Way } from './subgoals.ts'
 import type { Userset } from './usersets.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from './view.ts'
@@ -17,8 +17,6 @@ export const NEAR_TUPLES = 100
 /** How many parents or usersets of one relation are followed. */
 const FAN_OUT_MAX = 8
 
-type From = Extract<Expression, { kind: 'from' }>
-type Exclusion = Extract<Expression, { kind: 'exclusion' }>
 /** The relation that is being answered. `relations`: all of the object's type. */
 type OpenRelation = {
   readonly object: string
@@ -122,7 +120,7 @@ export class Near {
     return result
   }
 
-  #exclusion(at: OpenRelation, { base, subtract }: Exclusion): Truth {
+  #exclusion(at: OpenRelation, { base, subtract }: Extract<Expression, { kind: 'exclusion' }>): Truth {
     const held = this.#operand(at, base)
     if (held === FALSE) return FALSE
     const excluded = this.#operand(at, subtract)

@@ -1,6 +1,6 @@
 /** Validates the form of a decision request, and reports every issue with its JSON pointer. */
 import type { AskedSubject, DecideRequest, PermissionCheck } from '../../shared/domain/decision.ts'
-import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
+import { invalidRequest, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject, jsonText } from '../../shared/domain/json.ts'
 import {
   isEntitlementKey,
@@ -51,7 +51,7 @@ export function assertRequest(request: DecideRequest): void {
     if (!isEntitlementKey(key))
       issues.push({ place: `/entitlements/${i}`, message: `${quote(key)} is not an entitlement key` })
   })
-  if (issues.length > 0) throw invalid(issues)
+  if (issues.length > 0) throw invalidRequest(issues)
 }
 
 export function asOfIssues(asOfMs: number | undefined): readonly ValidationIssue[] {
@@ -81,7 +81,7 @@ export function assertCheck(
 ): void {
   const issues = contextIssues(context)
   if (isId(organization) && isAsked(subject) && isCheck(check) && issues.length === 0) return
-  throw invalid([...subjectIssues(organization, subject), ...checkIssues(check, ''), ...issues])
+  throw invalidRequest([...subjectIssues(organization, subject), ...checkIssues(check, ''), ...issues])
 }
 
 /** The usual subject is a user or a service, of which only the id has to be checked. */
@@ -124,8 +124,4 @@ function checkIssues({ relation, resource, any }: PermissionCheck, place: string
       message: `${quote(resource)} is not ${any === true ? 'a type' : '<type>:<id>'}`,
     })
   return issues
-}
-
-function invalid(issues: readonly ValidationIssue[]): PdpError {
-  return new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
 }

@@ -1,14 +1,15 @@
 /** Type restrictions: whether a tuple counts under a model, and the message when it does not. */
 
+import { didYouMean } from '../../shared/base/nearest.ts'
+import type { ContextualTuple } from '../../shared/domain/decision.ts'
 import type { ValidationIssue } from '../../shared/domain/errors.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
-import { didYouMean } from '../../shared/domain/nearest.ts'
 import { delegationIssue, isDelegation } from '../../shared/domain/subjects.ts'
-import type { Tuple } from '../../shared/domain/tuple.ts'
 import { Condition } from './conditions/condition.ts'
 import type { PlaceOf } from './language/places.ts'
 import type { Direct, Expression, Model } from './model.ts'
+import { subjectType } from './usersets.ts'
 
 /** Tuples of one type and relation whose subjects are of one kind: `user`, `user:*` or `group#member`. */
 export type Shape = {
@@ -18,7 +19,6 @@ export type Shape = {
   /** The name of the condition; null for none. */
   readonly condition: string | null
 }
-type Key = Omit<Tuple, 'expiresAtMs'>
 
 const ON_AN_APP = 'what is held on an app comes from roles only; grant a role of the app instead'
 
@@ -52,7 +52,7 @@ export function shapeIssue(model: Model, { type, relation, subject, condition }:
 }
 
 /** Does what shapeIssue does, for a tuple with its stored context. */
-export function restrictionIssue(model: Model, tuple: Key): string | null {
+export function restrictionIssue(model: Model, tuple: ContextualTuple): string | null {
   if (isDelegation(tuple)) return delegationIssue(tuple)
   const shape = shapeOf(tuple)
   const issue = shapeIssue(model, shape)
@@ -68,13 +68,11 @@ export function restrictionIssue(model: Model, tuple: Key): string | null {
   return mismatch === undefined ? null : `the context of condition "${condition.name}" does not fit: ${mismatch}`
 }
 
-export function shapeOf({ object, relation, subject, condition }: Key): Shape {
-  const hash = subject.indexOf('#')
-  const kind = hash < 0 ? typeOf(subject) : `${typeOf(subject)}${subject.slice(hash)}`
+export function shapeOf({ object, relation, subject, condition }: ContextualTuple): Shape {
   return {
     type: typeOf(object),
     relation,
-    subject: isWildcard(subject) ? subject : kind,
+    subject: isWildcard(subject) ? subject : subjectType(subject),
     condition: condition?.name ?? null,
   }
 }
@@ -82,6 +80,12 @@ export function shapeOf({ object, relation, subject, condition }: Key): Shape {
 function takes({ types, wildcards, usersets }: Direct, subject: string): boolean {
   if (subject.endsWith(':*')) return wildcards.has(subject.slice(0, -2))
   return types.has(subject) || usersets.has(subject)
+}
+
+/** The kinds of subjects that the list allows, written as in a model's brackets: `user`, `user:*`, `team#member`. */
+export function kindsOf({ types, wildcards, usersets, conditional }: Direct): readonly string[] {
+  const all = [...types, ...[...wildcards].map((type) => `${type}:*`), ...usersets, ...(conditional?.keys() ?? [])]
+  return [...new Set(all)]
 }
 
 /** The list of subjects that the relation's own tuples may name, wherever it is in the expression; there is at most one. */

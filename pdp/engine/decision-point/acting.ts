@@ -9,12 +9,11 @@ import type { ModelCompiler } from '../decide/models/known-models.ts'
 import { ANY_APP } from '../decide/roles.ts'
 import type { Slice, Steps } from '../decide/slices.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN, type View } from '../decide/view.ts'
-import { answerAll, ownerOf } from './all-checks.ts'
+import { type AllChecks, answerAll, ownerOf } from './all-checks.ts'
 import type { CheckOutcome } from './results.ts'
 
-type All = Parameters<typeof answerAll>[3]
 type Acting = {
-  readonly all: All
+  readonly all: AllChecks
   readonly actors: readonly [Actor, ...Actor[]]
   /** The scopes of the token; a delegation may allow only some of them. */
   readonly scopes: readonly string[] | undefined
@@ -95,7 +94,7 @@ function standsNow(
 }
 
 /** Does the question ask what would be without this delegation? */
-const isWithout = ({ asked, withoutTuples }: All, name: string): boolean =>
+const isWithout = ({ asked, withoutTuples }: AllChecks, name: string): boolean =>
   withoutTuples.some((t) => t.object === name && t.relation === ACTS_FOR && t.subject === asked.subject)
 
 /** The outcome of the three conditions; the first that does not hold is the reason. */

@@ -20,21 +20,23 @@ export const TUPLES_PER_REQUEST_MAX = 100_000
 export const ownerOf = (manifests: readonly Manifest[], audiences: readonly string[]): Manifest | undefined =>
   manifests.find((manifest) => manifest.audiences.some((audience) => audiences.includes(audience)))
 
+export type AllChecks = {
+  readonly asked: CheckInput & { readonly tuplesMax: number }
+  readonly audiences: readonly string[]
+  readonly checks: readonly PermissionCheck[]
+  readonly contextualTuples: readonly ContextualTuple[]
+  readonly withoutTuples: readonly ContextualTuple[]
+  readonly context: JsonObject | undefined
+  /** Counts the tuples of all checks of the request, earlier ones included. */
+  readonly meter?: { tuplesCount: number }
+}
+
 /** Every check is evaluated before any row is loaded, so that one load serves them all. Undefined while rows are missing. */
 export function* answerAll(
   slice: Slice,
   view: View,
   compile: ModelCompiler,
-  request: {
-    asked: CheckInput & { tuplesMax: number }
-    audiences: readonly string[]
-    checks: readonly PermissionCheck[]
-    contextualTuples: readonly ContextualTuple[]
-    withoutTuples: readonly ContextualTuple[]
-    context: JsonObject | undefined
-    /** Counts the tuples of all checks of the request, earlier ones included. */
-    meter?: { tuplesCount: number }
-  },
+  request: AllChecks,
 ): Steps<readonly CheckOutcome[] | undefined> {
   const manifests = view.manifests()
   const { audiences, checks, contextualTuples, withoutTuples } = request

@@ -15,18 +15,16 @@ import type { Slice, Steps } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
 import { relationViewOf } from '../decide/views/contextual-tuples.ts'
 import { SubjectSide } from '../decide/wide/subject-side.ts'
-import { type answerAll, TUPLES_PER_REQUEST_MAX } from './all-checks.ts'
+import { type AllChecks, TUPLES_PER_REQUEST_MAX } from './all-checks.ts'
 import type { CheckOutcome } from './results.ts'
 
-type All = Parameters<typeof answerAll>[3]
-/** answerAll or answerActing: the same resource must be allowed to the subject and to its actor. */
-export type AnswerChecks = (all: All) => Steps<readonly CheckOutcome[] | undefined>
 type Searching = {
   readonly slice: Slice
   readonly view: View
   readonly request: DecideRequest
-  readonly all: All
-  readonly answer: AnswerChecks
+  readonly all: AllChecks
+  /** answerAll or answerActing: the same resource must be allowed to the subject and to its actor. */
+  readonly answer: (all: AllChecks) => Steps<readonly CheckOutcome[] | undefined>
   /** The climb from the subject, shared by the questions of a request. */
   readonly side: SubjectSide
   readonly meter: { tuplesCount: number }

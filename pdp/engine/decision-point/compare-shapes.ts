@@ -1,7 +1,5 @@
 /** The types of a comparison: who would gain and lose a relation with another model or other tuples. */
-import type { Tuple } from '../../shared/domain/tuple.ts'
-
-type SupposedTuple = Omit<Tuple, 'expiresAtMs'>
+import type { ContextualTuple } from '../../shared/domain/decision.ts'
 
 /**
  * Which subjects of a type have a relation on resources of a type, now and under another model or with other tuples.
@@ -23,8 +21,8 @@ export type CompareRequest = {
   readonly app?: string | null
   /** The model that takes the place of the app's current one; `text` null: no model. */
   readonly model?: { readonly app: string; readonly text: string | null }
-  readonly contextualTuples?: readonly SupposedTuple[]
-  readonly withoutTuples?: readonly SupposedTuple[]
+  readonly contextualTuples?: readonly ContextualTuple[]
+  readonly withoutTuples?: readonly ContextualTuple[]
   /** `next` of an earlier answer: goes on after this resource. */
   readonly after?: string
 }

@@ -1,7 +1,7 @@
 /** Compares who has a relation now with who would have it under another model or with other tuples, in one snapshot. */
 
 import type { ListPage } from '../../shared/domain/decision.ts'
-import { PdpError } from '../../shared/domain/errors.ts'
+import { invalidRequest, PdpError } from '../../shared/domain/errors.ts'
 import type { Manifest } from '../../shared/domain/manifest.ts'
 import { compareNames } from '../../shared/domain/names.ts'
 import { boundIssues } from '../decide/language/model-bounds.ts'
@@ -122,8 +122,7 @@ function requireValid(request: CompareRequest): void {
   if (after !== undefined && !after.startsWith(`${type}:`))
     issues.push({ place: '/after', message: `must be a resource of type ${type}, as "next" of an answer names it` })
   if (model !== undefined && model.text !== null) issues.push(...modelIssues(model.text))
-  if (issues.length === 0) return
-  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
+  if (issues.length > 0) throw invalidRequest(issues)
 }
 
 /** The issues of a model, with line and column. Throws ModelPending while it has to be compiled. */
@@ -258,12 +257,9 @@ function listedByBoth(...pages: readonly [Everybody, Everybody]): readonly [read
 
 function addMissing(
   to: Effects,
-  {
-    few,
-    many,
-    resource,
-  }: { readonly few: readonly string[]; readonly many: readonly string[]; readonly resource: string },
+  of: { readonly few: readonly string[]; readonly many: readonly string[]; readonly resource: string },
 ): void {
+  const { few, many, resource } = of
   const known = new Set(few)
   for (const subject of many) {
     if (known.has(subject)) continue

@@ -9,7 +9,7 @@ import type {
   RevocationQuestion,
   Subject,
 } from '../../shared/domain/decision.ts'
-import { PdpError } from '../../shared/domain/errors.ts'
+import { invalidRequest } from '../../shared/domain/errors.ts'
 import { isEntitlementKey, isId, quote } from '../../shared/domain/names.ts'
 import type { RelationModel } from '../../shared/domain/relation-types.ts'
 import { createRevisionTexts } from '../../shared/domain/revision.ts'
@@ -206,16 +206,15 @@ function validated(evaluator: SnapshotEvaluator): SnapshotEvaluator {
     ask(question) {
       if (question.organization === null || isId(question.organization))
         return evaluator.ask(question).catch((err: unknown) => afterModel(err, () => evaluator.ask(question)))
-      return Promise.reject(invalid('/organization', `${quote(question.organization)} is not an id`))
+      const message = `${quote(question.organization)} is not an id`
+      return Promise.reject(invalidRequest([{ place: '/organization', message }]))
     },
   }
 }
 
-const invalid = (place: string, message: string): PdpError =>
-  new PdpError('request_invalid', `${place} ${message}`, { issues: [{ place, message }] })
-
 async function entitlement(parts: Parts, organization: string, key: string): Promise<EntitlementResult | null> {
-  if (!isEntitlementKey(key)) throw invalid('/key', `${quote(key)} is not an entitlement key`)
+  if (!isEntitlementKey(key))
+    throw invalidRequest([{ place: '/key', message: `${quote(key)} is not an entitlement key` }])
   const { read } = await atOnePosition(parts, { organization, evaluate: () => true }, (position) =>
     entitlementResults(parts.entitlements, { organization, keys: [key], position }),
   )

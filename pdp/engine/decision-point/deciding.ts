@@ -15,7 +15,7 @@ import type { Fresh, Question, SnapshotEvaluator } from '../store/cache/question
 import type { Store } from '../store/contract.ts'
 import type { EntitlementCache } from '../store/entitlements/cache.ts'
 import { actorsOf, answerActing, linksOf } from './acting.ts'
-import { answerAll, ownerOf } from './all-checks.ts'
+import { type AllChecks, answerAll, ownerOf } from './all-checks.ts'
 import { answerWithAny, isAny } from './any-resource.ts'
 import { entitlementResults, NO_ENTITLEMENTS } from './entitlement-results.ts'
 import type { PdpOptions } from './options.ts'
@@ -71,7 +71,7 @@ function* evaluation(of: {
   readonly slice: Slice
   readonly parts: Parts
   readonly request: DecideRequest
-  readonly all: Parameters<typeof answerAll>[3]
+  readonly all: AllChecks
 }): Steps<Evaluated | undefined> {
   const { stored, slice, parts, request, all } = of
   const revoked = isRevoked(stored, request)
@@ -80,7 +80,7 @@ function* evaluation(of: {
   const [actor, ...through] = actorsOf(request, stored, all.asked.app)
   const acting = actor === undefined ? null : { all, actors: [actor, ...through] as const, scopes: request.scopes }
   const { compile } = parts
-  const answer = (of: Parameters<typeof answerAll>[3]): ReturnType<typeof answerAll> =>
+  const answer = (of: AllChecks): ReturnType<typeof answerAll> =>
     acting === null
       ? answerAll(slice, view, compile, of)
       : answerActing(slice, { stored, held: view }, compile, { ...acting, all: of })

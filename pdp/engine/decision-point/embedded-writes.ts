@@ -70,14 +70,13 @@ export function embeddedWrites(deps: Deps): Writes {
   }
 }
 
-type Parsed = ReturnType<typeof parseRelationships>
-
 /** Writes tuples, in the application's transaction if it gave one. */
 async function writeTuples(
   store: Store,
-  { organization, parsed, options }: { organization: string; parsed: Parsed; options: WriteOptions },
+  of: { organization: string; parsed: ReturnType<typeof parseRelationships>; options: WriteOptions },
 ) {
-  const { changes, preconditions } = parsed
+  const { organization, options } = of
+  const { changes, preconditions } = of.parsed
   const written = { context: contextOf(options), preconditions }
   const { client } = options
   if (client === undefined) return store.write(organization, changes, written)
@@ -195,9 +194,10 @@ function locked<T>(
   return withModels(() => (store.atomically === undefined ? work(store) : store.atomically(locks, work)))
 }
 
-type OneChange = { readonly log: JournalId; readonly change: Change; readonly by: WriteBy | undefined }
-
-async function changedBy(store: Store, { log, change, by }: OneChange): Promise<boolean> {
+async function changedBy(
+  store: Store,
+  { log, change, by }: { readonly log: JournalId; readonly change: Change; readonly by: WriteBy | undefined },
+): Promise<boolean> {
   return (await store.write(log, [change], { context: contextOf(by) })).changed
 }
 

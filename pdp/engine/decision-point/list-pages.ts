@@ -18,15 +18,12 @@ import {
   TUPLES_PER_PAGE_MAX,
   UNDECIDED_MAX,
 } from '../decide/lists/lists.ts'
-import type { ModelCompiler } from '../decide/models/known-models.ts'
 import { begin, type Slice } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
 import { relationViewOf } from '../decide/views/contextual-tuples.ts'
-import type { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
-import type { SnapshotEvaluator } from '../store/cache/question.ts'
 import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Snapshot, Store } from '../store/contract.ts'
-import type { PdpOptions } from './options.ts'
+import type { Parts } from './deciding.ts'
 
 /** At most this many candidates are checked for one page. The next page continues after them. */
 export const CANDIDATES_PER_PAGE_MAX = 2_000
@@ -35,13 +32,8 @@ const CHUNK = 250
 /** A list of resources with fewer items than one in this many candidates gets its candidates from the subject's side. */
 const CANDIDATES_PER_ITEM_MAX = 10
 
-/** `tuplesMax`: the bound of one check. */
-export type ListParts = {
+export type ListParts = Pick<Parts, 'compile' | 'tuplesMax' | 'turns' | 'exists'> & {
   readonly store: Pick<Store, 'snapshot'>
-  readonly compile: ModelCompiler
-  readonly tuplesMax: number
-  readonly turns: EventLoopTurns
-  readonly exists: NonNullable<PdpOptions['exists']>
 }
 type Progress = {
   readonly items: string[]
@@ -88,12 +80,8 @@ export async function listAt(
   }
 }
 
-type Filling = {
+type Filling = Pick<Parts, 'evaluator' | 'compile' | 'tuplesMax' | 'exists'> & {
   readonly at: Snapshot
-  readonly evaluator: SnapshotEvaluator
-  readonly compile: ModelCompiler
-  readonly tuplesMax: number
-  readonly exists: ListParts['exists']
   readonly question: ListQuestion
   readonly candidates: Candidates
   readonly size: number

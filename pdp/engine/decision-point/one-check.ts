@@ -8,12 +8,9 @@ import { NO_MODEL } from '../decide/model.ts'
 import { type ModelCompiler, ModelPending } from '../decide/models/known-models.ts'
 import { after, Paused, type Slice, type Sliced } from '../decide/slices.ts'
 import type { View } from '../decide/view.ts'
-import type { EventLoopTurns } from '../store/cache/event-loop-turns.ts'
-import type { SnapshotEvaluator } from '../store/cache/question.ts'
+import type { Parts } from './deciding.ts'
 
 type Alone = { readonly asked: CheckInput; readonly check: PermissionCheck; readonly context: JsonObject | undefined }
-
-type Parts = { readonly evaluator: SnapshotEvaluator; readonly compile: ModelCompiler; readonly turns: EventLoopTurns }
 
 /** For a store in this process, without context. Returns a promise only if the check pauses or a model has to be compiled. */
 export function allowedNow(

@@ -21,19 +21,16 @@ const WAITING_MAX = { all: 16, tenant: 8 }
 /** How many changes are replayed in one turn of the event loop. */
 const CHANGES_PER_TURN = 200
 
-export type Past = {
-  /**
-   * A store with the content that the journals of the organization had at `atMs`. Nothing of it is cached. Throws
-   * PdpError `request_invalid` when the journal does not reach back to its beginning, or is too long, and `overloaded`
-   * when too many wait.
-   */
-  storeAt(organization: string, atMs: number): Promise<ResidentStore>
-}
-
-export function createPast(store: Pick<Store, 'vector' | 'entries'>): Past {
+/**
+ * `storeAt`: a store with the content that the journals of the organization had at `atMs`. Nothing of it is cached. Throws
+ * PdpError `request_invalid` when the journal does not reach back to its beginning, or is too long, and `overloaded`
+ * when too many wait.
+ */
+export function createPast(store: Pick<Store, 'vector' | 'entries'>) {
   const places = createTenantPlaces({ open: OPEN_MAX, waiting: WAITING_MAX })
   return {
-    storeAt: (organization, atMs) => places.run(organization, () => replay(store, organization, atMs)),
+    storeAt: (organization: string, atMs: number): Promise<ResidentStore> =>
+      places.run(organization, () => replay(store, organization, atMs)),
   }
 }
 

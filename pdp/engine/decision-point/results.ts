@@ -5,8 +5,7 @@ import type { PdpError } from '../../shared/domain/errors.ts'
 import type { Answer, CheckInput } from '../decide/check.ts'
 import { undecidedReason } from '../decide/explanation.ts'
 
-type Undecided = PdpError & { readonly code: UndecidedCode }
-export type CheckOutcome = Answer | { readonly undecided: Undecided }
+export type CheckOutcome = Answer | { readonly undecided: PdpError & { readonly code: UndecidedCode } }
 
 export function resultOf(
   check: PermissionCheck,

@@ -2,8 +2,7 @@
 import { PdpError, type PdpErrorCode, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, pointer } from '../../shared/domain/json.ts'
 
-type Issues = ValidationIssue[]
-export type Shape = (value: unknown, place: string, issues: Issues) => void
+export type Shape = (value: unknown, place: string, issues: ValidationIssue[]) => void
 /** The shapes of a method's arguments, in order. `place` is empty for a request that is the only argument. */
 export type Shapes = readonly (readonly [place: string, shape: Shape])[]
 
@@ -59,7 +58,7 @@ export const withMembers =
   }
 
 export function shapeIssues(shapes: Shapes, values: readonly unknown[]): readonly ValidationIssue[] {
-  const issues: Issues = []
+  const issues: ValidationIssue[] = []
   for (const [i, [place, inner]] of shapes.entries()) inner(values[i], place, issues)
   return issues
 }

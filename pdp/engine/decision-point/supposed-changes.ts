@@ -16,17 +16,16 @@ import { listPage } from './list-pages.ts'
 /** The kinds of changes that can be supposed. */
 export type ProposedChange = Extract<Change, { readonly kind: 'tuple' | 'membership' | 'role_grant' }>
 
-type Listed = {
-  readonly organization: string
-  readonly subject: { readonly type: string; readonly id: string }
-  readonly relation: string
-  readonly type: string
-  readonly pageSize: number
-}
 export type Answers = {
   /** Permission keys that roles give, of every app. */
   held(organization: string, subject: string): Promise<readonly string[]>
-  resources(question: Listed): Promise<ListPage>
+  resources(question: {
+    readonly organization: string
+    readonly subject: { readonly type: string; readonly id: string }
+    readonly relation: string
+    readonly type: string
+    readonly pageSize: number
+  }): Promise<ListPage>
 }
 
 /** `changes`: changes of the journal `log`, added to what is stored. Each answer is of one moment. */

@@ -7,22 +7,18 @@ import { type Aside, compileIn, createAside } from '../worker/worker.ts'
 /** The most texts that are compiled at once and that wait, in all and of one tenant. A text may take ten seconds. */
 const TEXTS = { open: { all: 2, tenant: 1 }, waiting: { all: 256, tenant: 16 } }
 
-export type SupposedModels = {
-  /**
-   * Compiles the text, so that its next use finds the model or its issues. Throws PdpError `overloaded` when too many wait, and
-   * `request_invalid` when the text takes too much time or memory.
-   */
-  prepare(organization: string, text: string): Promise<void>
-}
-
 /** `threads`: one for each text that may be compiled at once. */
 export function createSupposedModels(
   threads: readonly Aside[] = Array.from({ length: TEXTS.open.all }, () => createAside()),
-): SupposedModels {
+) {
   const free = [...threads]
   const places = createTenantPlaces(TEXTS)
   return {
-    async prepare(organization, text) {
+    /**
+     * Compiles the text, so that its next use finds the model or its issues. Throws PdpError `overloaded` when too many wait, and
+     * `request_invalid` when the text takes too much time or memory.
+     */
+    async prepare(organization: string, text: string): Promise<void> {
       if (!isPending(text)) return
       await places.run(organization, async () => {
         const thread = free.pop()

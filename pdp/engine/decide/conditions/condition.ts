@@ -130,6 +130,27 @@ export class Condition {
   }
 }
 
+/** The most conditions of one model. */
+const CONDITIONS_MAX = 100
+
+/** The issues in the conditions of a model. */
+export function conditionIssues(definitions: {
+  readonly [name: string]: ConditionDefinition
+}): readonly { readonly spot: { readonly condition?: string }; readonly message: string }[] {
+  const defined = Object.entries(definitions)
+  if (defined.length > CONDITIONS_MAX)
+    return [{ spot: {}, message: `the model has more than ${CONDITIONS_MAX} conditions` }]
+  return defined.flatMap(([condition, definition]) => {
+    try {
+      Condition.of(condition, definition)
+      return []
+    } catch (err) {
+      if (!(err instanceof ExpressionMistake)) throw err
+      return [{ spot: { condition }, message: `condition "${condition}" ${err.message}` }]
+    }
+  })
+}
+
 function missingMessage(condition: string, missing: readonly string[]): string {
   const names = missing.map((name) => `"${name}"`).join(', ')
   return `condition "${condition}" needs ${names} in the context of the question`

@@ -5,6 +5,7 @@
 import { type CelFunc, CelScalar, celFunc, celMethod, celUint, isCelMap, mapType, objectType } from '@bufbuild/cel'
 import { create } from '@bufbuild/protobuf'
 import { DurationSchema, type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
+import { compareNames } from '../../../shared/domain/names.ts'
 import { HAS } from './expression.ts'
 import { instantText, localDate, nanosecondsOf, parseDuration, parseInstant, withinYears } from './times.ts'
 
@@ -50,18 +51,6 @@ function doubleText(value: number): string {
 function secondsText(seconds: number): string {
   const [, sign, whole = '', decimals = '', exponent] = /^(-?)(\d)(?:\.(\d+))?e-(\d+)$/.exec(String(seconds)) ?? []
   return exponent === undefined ? `${seconds}s` : `${sign}0.${'0'.repeat(Number(exponent) - 1)}${whole}${decimals}s`
-}
-
-/** Ranks UTF-16 units so that they sort by code point: a surrogate comes after every other unit. */
-const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
-
-function compareTexts(a: string, b: string): number {
-  const shared = Math.min(a.length, b.length)
-  for (let i = 0; i < shared; i++) {
-    const [left, right] = [a.charCodeAt(i), b.charCodeAt(i)]
-    if (left !== right) return rank(left) - rank(right)
-  }
-  return a.length - b.length
 }
 
 function divided(a: bigint, b: bigint): bigint {
@@ -110,10 +99,10 @@ export const CONVERSIONS: readonly CelFunc[] = [
   celFunc('duration', [INT], DURATION, () => {
     throw new Error('no such overload: duration(int)')
   }),
-  celFunc('_<_', [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) < 0),
-  celFunc('_<=_', [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) <= 0),
-  celFunc('_>_', [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) > 0),
-  celFunc('_>=_', [STRING, STRING], BOOL, (a, b) => compareTexts(a, b) >= 0),
+  celFunc('_<_', [STRING, STRING], BOOL, (a, b) => compareNames(a, b) < 0),
+  celFunc('_<=_', [STRING, STRING], BOOL, (a, b) => compareNames(a, b) <= 0),
+  celFunc('_>_', [STRING, STRING], BOOL, (a, b) => compareNames(a, b) > 0),
+  celFunc('_>=_', [STRING, STRING], BOOL, (a, b) => compareNames(a, b) >= 0),
   celFunc('_/_', [UINT, UINT], UINT, (a, b) => celUint(divided(a.value, b.value))),
   celFunc('_%_', [INT, INT], INT, remainder),
   // A key whose value is null is present.

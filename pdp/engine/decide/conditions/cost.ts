@@ -96,9 +96,10 @@ function larger(a: Estimate | null, b: Estimate | null): Estimate | null {
   return { steps: Math.max(a.steps, b.steps), elements, characters, item: larger(a.item, b.item) }
 }
 
-type Loop = Extract<Expression['exprKind'], { case: 'comprehensionExpr' }>['value']
-
-function loop({ iterVar, accuVar, ...parts }: Loop, scope: Variables): Estimate {
+function loop(
+  { iterVar, accuVar, ...parts }: Extract<Expression['exprKind'], { case: 'comprehensionExpr' }>['value'],
+  scope: Variables,
+): Estimate {
   const of = (one: Expression | undefined, within: Variables): Estimate =>
     one === undefined ? SMALL : estimate(one, within)
   const range = of(parts.iterRange, scope)

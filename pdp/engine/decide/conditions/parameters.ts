@@ -5,10 +5,9 @@ import { addressValue } from './addresses.ts'
 import { parseDuration, parseInstant } from './times.ts'
 
 const SCALARS = ['bool', 'string', 'int', 'uint', 'double', 'duration', 'timestamp', 'ipaddress', 'any'] as const
-type Scalar = (typeof SCALARS)[number]
 /** `element`: the type of the elements of a list, or of the values of a map, whose keys are strings. */
 export type ParameterType =
-  | { readonly kind: Scalar }
+  | { readonly kind: (typeof SCALARS)[number] }
   | { readonly kind: 'list' | 'map'; readonly element: ParameterType }
 
 /** A type in the JSON form of a model. */

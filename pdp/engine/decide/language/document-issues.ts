@@ -1,6 +1,7 @@
 /** Finds the parts of a model that cannot be evaluated or can never hold, and says where they are and what to write instead. */
+
+import { didYouMean } from '../../../shared/base/nearest.ts'
 import { isRelation, isType } from '../../../shared/domain/names.ts'
-import { didYouMean } from '../../../shared/domain/nearest.ts'
 import type { ModelDocument, Reference, TypeDefinition, Userset } from './document.ts'
 import { objectNameIssue } from './object-names.ts'
 import type { Spot } from './places.ts'

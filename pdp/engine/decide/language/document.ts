@@ -31,11 +31,12 @@ export type Reference = {
   readonly wildcard?: object
   readonly condition?: string
 }
-type RelationMetadata = { readonly directly_related_user_types: readonly Reference[] }
 export type TypeDefinition = {
   readonly type: string
   readonly relations: { readonly [relation: string]: Userset }
-  readonly metadata: { readonly relations: { readonly [relation: string]: RelationMetadata } }
+  readonly metadata: {
+    readonly relations: { readonly [relation: string]: { readonly directly_related_user_types: readonly Reference[] } }
+  }
 }
 export type ModelDocument = {
   readonly schema_version: string

@@ -39,8 +39,6 @@ const LIGHT_CONDITIONS = 5
 const LIGHT_CHARACTERS = 6_000
 const WORDS = /\b(?:or|and|but not)\b|[[\](),]/g
 
-type Size = { readonly [bound in Bound]: { readonly count: number; readonly line: number } }
-
 /** An issue for every bound that the text exceeds, with the line in which it does. */
 export function boundIssues(text: string): readonly ValidationIssue[] {
   if (text.length > MODEL_CHARACTERS_MAX)
@@ -105,7 +103,7 @@ export function isLight(text: string): boolean {
 }
 
 /** The largest count for each bound, and the line in which it exceeded the bound, else the last line in which it grew. */
-function measure(text: string): Size {
+function measure(text: string) {
   const size = Object.fromEntries(Object.keys(MODEL_BOUNDS).map((bound) => [bound, { count: 0, line: 1 }])) as {
     [bound in Bound]: { count: number; line: number }
   }

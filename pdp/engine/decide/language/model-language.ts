@@ -1,7 +1,6 @@
 /** Compiles models in the OpenFGA language (schema 1.1) or the JSON of its API, and refuses those that cannot be evaluated. */
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
-import type { ConditionDefinition } from '../conditions/condition.ts'
-import { conditionIssues } from '../conditions/issues.ts'
+import { type ConditionDefinition, conditionIssues } from '../conditions/condition.ts'
 import type { Direct, Expression, Model } from '../model.ts'
 import {
   invalidModel,

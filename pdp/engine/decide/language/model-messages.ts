@@ -2,10 +2,9 @@
 
 /** The whole source text, and the line with the error. */
 type SourceLine = { readonly text: string; readonly line: string }
-type Rule = readonly [found: RegExp, say: (names: readonly string[], place: SourceLine) => string]
 
 const NAME = '[`\'"]?([^`\'"]+)[`\'"]?'
-const RULES: readonly Rule[] = [
+const RULES: readonly (readonly [found: RegExp, say: (names: readonly string[], place: SourceLine) => string])[] = [
   [
     /no viable alternative|mismatched input|extraneous input|missing .+ at |token recognition error/,
     (_, place) => notUnderstood(place),

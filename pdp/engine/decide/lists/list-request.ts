@@ -1,5 +1,5 @@
 /** Validates a request for a list, and makes and reads the cursor that leads from one page to the next. */
-import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
+import { invalidRequest, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import type { JsonValue } from '../../../shared/domain/json.ts'
 import {
   formatTuple,
@@ -44,7 +44,7 @@ export function parseListRequest(question: ListQuestion): { readonly size: numbe
   const from = pageToken == null ? null : parseCursor(pageToken, question)
   expect(from !== undefined, '/pageToken', 'is not a page token of this list')
   if (issues.length === 0) return { size: pageSize, from: from ?? null }
-  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
+  throw invalidRequest(issues)
 }
 
 export const formatCursor = (question: ListQuestion, cursor: Cursor): string =>

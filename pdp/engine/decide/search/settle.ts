@@ -6,8 +6,6 @@ import { FALSE, UNKNOWN } from '../view.ts'
 
 /** Counts the subgoals of a further round; false when the budget does not allow it. */
 export type Spend = (goals: number) => boolean
-/** A subgoal on the path of the walk, its next edge, and the lowest order (Tarjan's low-link) that it has reached. */
-type Visited = { readonly goal: Subgoal; edge: Edge | null; lowest: number }
 
 /** How many edges are followed between two yields. */
 export const EDGES_PER_STEP = 2_000
@@ -25,7 +23,8 @@ export function settle(root: Subgoal, spend: Spend): void {
  */
 export function* settleInSteps(root: Subgoal, spend: Spend): Steps<void> {
   if (root.truth !== OPEN) return
-  const path: Visited[] = []
+  // Each subgoal on the path of the walk, its next edge, and the lowest order (Tarjan's low-link) that it has reached.
+  const path: { readonly goal: Subgoal; edge: Edge | null; lowest: number }[] = []
   const entered: Subgoal[] = []
   let count = 0
   const enter = (goal: Subgoal): void => {

@@ -5,7 +5,7 @@
  */
 
 import type { ContextualTuple } from '../../../shared/domain/decision.ts'
-import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
+import { invalidRequest, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { MEMBERSHIP_RELATIONS } from '../../../shared/domain/membership.ts'
 import { conditionIssue, formatTuple, tupleIssue, typeOf } from '../../../shared/domain/names.ts'
@@ -72,8 +72,7 @@ function requireAllowed(tuples: readonly ContextualTuple[], model: Model): void 
     const message = restrictionIssue(model, tuple)
     return message === null ? [] : [{ place: placeOf(i), message }]
   })
-  if (issues.length === 0) return
-  throw new PdpError('request_invalid', issues.map((m) => `${m.place} ${m.message}`).join('; '), { issues })
+  if (issues.length > 0) throw invalidRequest(issues)
 }
 
 const placeOf = (index: number): string => `/contextualTuples/${index}`

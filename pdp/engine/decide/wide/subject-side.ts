@@ -7,7 +7,7 @@ import type { JournalId } from '../../../shared/domain/journal.ts'
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
 import type { Budget } from '../budget.ts'
 import type { ConditionalTuples, Named } from '../conditional-tuples.ts'
-import type { Direct, Expression, Model } from '../model.ts'
+import type { Direct, From, Model } from '../model.ts'
 import { inSteps, type Steps as Slow } from '../slices.ts'
 import { isUserset, subjectType } from '../usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
@@ -51,7 +51,7 @@ export class SubjectSide {
   }
 
   /** Parents whose relation may hold the subject. Null: too many tuples are above the subject. */
-  *parents(object: string, rule: Extract<Expression, { kind: 'from' }>): Slow<Aside | null> {
+  *parents(object: string, rule: From): Slow<Aside | null> {
     const found = yield* this.#holding(parentKindsOf(this.#model, rule))
     if (found === 'missing') return MISSING
     if (!found.whole) return null

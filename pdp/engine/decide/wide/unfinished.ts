@@ -3,11 +3,9 @@
 import type { Steps } from '../slices.ts'
 import { OPEN, type Subgoal } from '../subgoals.ts'
 
-/** Work left for one goal. Each part returns true when nothing had to be left out. */
-type Left = { parts: Steps<boolean>[]; whole: boolean }
-
 export class Unfinished {
-  readonly #left = new Map<Subgoal, Left>()
+  /** Work left for each goal. A part returns true when nothing had to be left out. */
+  readonly #left = new Map<Subgoal, { parts: Steps<boolean>[]; whole: boolean }>()
 
   has(goal: Subgoal): boolean {
     return this.#left.has(goal)

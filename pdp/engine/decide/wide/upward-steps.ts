@@ -1,5 +1,6 @@
 /** The steps by which the rules of a model lead up from a subject or userset to the usersets that hold it. */
-import type { Direct, Expression, Model } from '../model.ts'
+import type { Direct, Expression, From, Model } from '../model.ts'
+import { kindsOf } from '../restrictions.ts'
 
 /** A step to `relation` of the same object (`rule`), of an object whose tuple names the userset, or of one with it as a parent. */
 export type Step =
@@ -71,20 +72,12 @@ function* sourcesOf(
   }
 }
 
-function kindsOf({ types, wildcards, usersets, conditional }: Direct): readonly string[] {
-  const all = [...types, ...[...wildcards].map((type) => `${type}:*`), ...usersets, ...(conditional?.keys() ?? [])]
-  return [...new Set(all)]
-}
-
 /** The kinds of the usersets that tuples may name. */
 export const usersetKindsOf = (allowed: Direct | null): readonly string[] =>
   allowed === null ? [UNMODELLED] : kindsOf(allowed).filter((kind) => kind.includes('#'))
 
 /** The rule's relation of a parent, for each type that the parent may have. */
-export function parentKindsOf(
-  model: Model,
-  { relation, parents }: Extract<Expression, { kind: 'from' }>,
-): readonly string[] {
+export function parentKindsOf(model: Model, { relation, parents }: From): readonly string[] {
   const types = kindsOf(parents).filter((kind) => !kind.includes('#') && !kind.endsWith(':*'))
   return types.map((type) => (model.has(type) ? `${type}#${relation}` : UNMODELLED))
 }

@@ -5,7 +5,7 @@
 import type { Budget } from '../budget.ts'
 import type { CheckTerms } from '../check-terms.ts'
 import type { Met, Named } from '../conditional-tuples.ts'
-import type { Direct, Expression } from '../model.ts'
+import type { Direct, From } from '../model.ts'
 import type { OwnTuples } from '../own-tuples.ts'
 import { inSteps, type Steps } from '../slices.ts'
 import type { Subgoal } from '../subgoals.ts'
@@ -14,7 +14,6 @@ import { TRUE } from '../view.ts'
 import { type Aside, MISSING, SubjectSide, type SubjectSideOptions } from './subject-side.ts'
 import { Unfinished } from './unfinished.ts'
 
-type From = Extract<Expression, { kind: 'from' }>
 /** Makes the goal depend on a name. @returns false when something could not be read. */
 export type Lean = (named: Named, fanOut: number) => boolean
 /** The result when a bound was reached, so that other names may hold the subject. */
