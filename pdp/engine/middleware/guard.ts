@@ -71,13 +71,16 @@ export type GuardRequest = {
   /** Decoded path parameters, for `{name}` in a resource. */
   readonly parameters: unknown
 }
-export type GuardOutcome = { readonly caller: Caller } | { readonly denial: DenialAnswer }
 /** Without arguments, any valid token is allowed. */
 export type GuardArguments<M extends RelationModel> = CheckArguments<M> | []
-export type Guard = (request: GuardRequest, check: readonly string[]) => Promise<GuardOutcome>
 
 /** Throws TypeError for an invalid issuer or URL. */
-export function createGuard<M extends RelationModel>(options: GuardOptions<M>): Guard {
+export function createGuard<M extends RelationModel>(
+  options: GuardOptions<M>,
+): (
+  request: GuardRequest,
+  check: readonly string[],
+) => Promise<{ readonly caller: Caller } | { readonly denial: DenialAnswer }> {
   const deps = guardDeps(options)
   return async (request, check) => {
     try {
@@ -146,16 +149,16 @@ async function admit(request: GuardRequest, check: readonly string[], deps: Deps
   return caller
 }
 
-type Asked = Pick<GuardRequest, 'parameters'> & {
-  readonly check: readonly string[]
-  readonly revocationKeys: readonly string[]
-}
-
 async function ask(
   { subject, organization, claims }: Caller,
-  { check, parameters, revocationKeys }: Asked,
+  asked: {
+    readonly check: readonly string[]
+    readonly parameters: unknown
+    readonly revocationKeys: readonly string[]
+  },
   { pdp }: Deps,
 ): Promise<void> {
+  const { check, parameters, revocationKeys } = asked
   const [relation, template] = check
   const revocation = { revocationKeys, issuedAtMs: claims.issuedAtMs }
   const actors = actorsIn(claims.all.act)

@@ -4,7 +4,6 @@ import { tenantOf } from '../../shared/domain/names.ts'
 
 /** Bounds on all tenants together, and on one of them. */
 type Bound = { readonly all: number; readonly tenant: number }
-type Waiting = { readonly tenant: string; readonly start: () => void }
 
 export type TenantPlaces = {
   /** Runs `work` once the bounds allow it. Throws PdpError `overloaded` when too many wait, and what `work` throws. */
@@ -15,7 +14,7 @@ export type TenantPlaces = {
 export function createTenantPlaces(bounds: { readonly open: Bound; readonly waiting?: Bound }): TenantPlaces {
   const { open, waiting = { all: 0, tenant: 0 } } = bounds
   const held = new Map<string, number>()
-  const queue: Waiting[] = []
+  const queue: { readonly tenant: string; readonly start: () => void }[] = []
   let openCount = 0
 
   const heldBy = (tenant: string): number => held.get(tenant) ?? 0

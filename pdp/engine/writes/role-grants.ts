@@ -1,9 +1,9 @@
 /** The rules for a role grant, by itself and together with what is stored: over HTTP and in process alike. */
 import { createHash } from 'node:crypto'
+import { didYouMean } from '../../shared/base/nearest.ts'
 import type { Pdp } from '../../shared/domain/decision.ts'
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { isId, typeOf } from '../../shared/domain/names.ts'
-import { didYouMean } from '../../shared/domain/nearest.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import type { HeldRole, Store } from '../store/contract.ts'
 import { nothingWritten } from './relationships.ts'

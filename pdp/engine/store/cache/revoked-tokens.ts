@@ -5,10 +5,8 @@ import { ISSUER_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS, type Revocation } from '
 const PRUNE_FROM = 1_000
 const ENTRY_BYTES = 120
 
-type RevokedKey = { readonly atMs: number; readonly issuedUntilMs: number }
-
 export class RevokedTokens {
-  readonly #held = new Map<string, RevokedKey>()
+  readonly #held = new Map<string, { readonly atMs: number; readonly issuedUntilMs: number }>()
   #newestMs = 0
   #pruneAt = PRUNE_FROM
   #keyBytes = 0

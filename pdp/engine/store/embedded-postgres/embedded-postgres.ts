@@ -39,7 +39,6 @@ const SETTINGS = {
 }
 
 export type EmbeddedPostgres = { readonly connectionString: string; stop(): Promise<void> }
-type Owner = { release(): Promise<void> }
 
 /**
  * Starts PostgreSQL in `<dataDirectory>/postgres`, or takes over the one that a killed process left running there. If it
@@ -136,7 +135,11 @@ async function freePort(): Promise<number> {
  * Holds a lock in the database for as long as this process lives. PostgreSQL drops the lock with our connection, even after
  * kill -9; a file with a process id could not tell that a later process has the same id. `revive` starts a server that has ended.
  */
-async function becomeOwner(cluster: Cluster, connectionString: string, revive: () => Promise<void>): Promise<Owner> {
+async function becomeOwner(
+  cluster: Cluster,
+  connectionString: string,
+  revive: () => Promise<void>,
+): Promise<{ release(): Promise<void> }> {
   const deadline = Date.now() + OWNER_WAIT_MS
   let released = false
   let retaking: Promise<void> | null = null

@@ -61,12 +61,6 @@ export class MemoryNames {
 }
 
 function sorted({ memberships, grants, organizations }: MemoryJournal, kind: Kind): readonly string[] {
-  switch (kind) {
-    case 'members':
-      return [...memberships.keys()].sort(compareNames)
-    case 'grantees':
-      return [...grants.subjects()].sort(compareNames)
-    case 'organizations':
-      return [...organizations.keys()].sort(compareNames)
-  }
+  const names = { members: memberships.keys(), grantees: grants.subjects(), organizations: organizations.keys() }
+  return [...names[kind]].sort(compareNames)
 }

@@ -20,12 +20,10 @@ export function credentialEvent(of: {
   return { ...credentialChanged({ ...of, actor: of.context.actor }), tenantsOf: of.user }
 }
 
-type Written = Client & Partial<Pick<StoredClient, 'secretHash'>>
-
 /** Events about a client's secret and its keys (RFC 7591 section 2). */
 export function clientCredentialEvents(
   before: (Client & Pick<StoredClient, 'secretHash'>) | null,
-  after: Written,
+  after: Client & Partial<Pick<StoredClient, 'secretHash'>>,
   { actor }: WriteContext,
 ): readonly OutboxEvent[] {
   const changes = [

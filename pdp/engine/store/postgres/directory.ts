@@ -28,7 +28,6 @@ import { importUsers } from './user-import.ts'
 type UserRow = { user_id: string; email: string | null; email_verified: boolean; name: string | null }
 type ClientRow = { client_id: string; app: string | null; organization_id: string | null; metadata: JsonObject }
 type StoredRow = ClientRow & { secret_hash: string | null; secret_set_by: string | null; token_epoch: number }
-type PutClient = Parameters<Directory['putClient']>[0]
 type MembershipRow = { organization_id: string; name: string; parent_id: string | null; role: Tier }
 
 const USER_COLUMNS = 'user_id, email, email_verified, name'
@@ -191,7 +190,11 @@ async function deleteUser(tx: Queries, id: string, context: WriteContext): Promi
   return true
 }
 
-async function putClient(tx: Queries, client: PutClient, context: WriteContext): Promise<readonly OutboxEvent[]> {
+async function putClient(
+  tx: Queries,
+  client: Parameters<Directory['putClient']>[0],
+  context: WriteContext,
+): Promise<readonly OutboxEvent[]> {
   await appendJournal(tx, DIRECTORY, [{ kind: 'client', id: client.id, op: 'write' }], context)
   await claimId(tx, client.id, 'client')
   if (client.organization !== null) {

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Change, WriteContext } from '../../../shared/domain/change.ts'
 import { ENVIRONMENT, type JournalId, type JournalPosition } from '../../../shared/domain/journal.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
-import type { OutboxEventType } from '../../../shared/domain/outbox/events.ts'
-import { initiatorOf } from '../../../shared/domain/outbox/events.ts'
+import { initiatorOf, type OutboxEventType } from '../../../shared/domain/outbox/events.ts'
 import { clientOf, isDelegation } from '../../../shared/domain/subjects.ts'
 import type { Queries } from '../directory.ts'
 
@@ -77,7 +76,6 @@ export const delegationEvents = ({ log, changes, context }: ClaimsWrite): readon
   })
 
 type ClaimsWrite = { readonly log: JournalId; readonly changes: readonly Change[]; readonly context: WriteContext }
-type Granted = { readonly subject: string; readonly app: string | null; readonly role: string }
 
 /** One event for each person whose membership or roles a write changed, with their new tier and roles. */
 export async function claimsEvents(sql: Queries, write: ClaimsWrite): Promise<readonly OutboxEvent[]> {
@@ -93,7 +91,7 @@ export async function claimsEvents(sql: Queries, write: ClaimsWrite): Promise<re
   const rows =
     subjects.size === 0
       ? []
-      : await sql.query<Granted>(
+      : await sql.query<{ subject: string; app: string | null; role: string }>(
           'select subject, app, role from role_grant where organization_id = $1 and subject = any($2) order by role, app',
           [write.log, [...subjects]],
         )

@@ -38,16 +38,16 @@ const SETS_SELECT = `
     and ${USERSET} limit ${SET_ROWS_MAX + 1} offset 0) r
   union all select 'wide', o, object, relation, null, null, null from wide`
 
-/** One branch of the statement for each kind of key. Its columns: `Row` in row-sets.ts. */
+/** One branch of the statement for each kind of key, with the key’s fields as its parameters. Its columns: `Row` in row-sets.ts. */
 const BRANCHES = {
   set: {
-    values: ['text[]', 'text[]', 'text[]'],
+    fields: ['log', 'object', 'relation'],
     with: ([o, object, relation]: string[]) => SETS_WITH(`select * from unnest(${o}, ${object}, ${relation})`),
     select: () => SETS_SELECT,
   },
   // The limit also ends the recursion, because PostgreSQL makes its rows only as they are read.
   chain: {
-    values: ['text[]', 'text[]', 'text[]'],
+    fields: ['log', 'object', 'relation'],
     with: ([o, object, relation]: string[]) => `
       chain(o, object, relation) as (
         select q.o collate "C", q.object collate "C", q.relation collate "C" from unnest(${o}, ${object}, ${relation}) q(o, object, relation)
@@ -60,7 +60,7 @@ const BRANCHES = {
     select: () => `${SETS_SELECT} union all select 'whole', o, object, relation, null, null, null from asked`,
   },
   tuple: {
-    values: ['text[]', 'text[]', 'text[]', 'text[]'],
+    fields: ['log', 'object', 'relation', 'subject'],
     with: () => '',
     select: ([o, object, relation, subject]: string[]) => `
       select 'tuple', q.o, q.object, q.relation, r.subject, r.condition, ${MILLISECONDS('r.expires_at')}
@@ -69,7 +69,7 @@ const BRANCHES = {
         where organization_id = q.o and object = q.object and relation = q.relation and subject = q.subject offset 0) r`,
   },
   named: {
-    values: ['text[]', 'text[]', 'text[]', 'text[]'],
+    fields: ['log', 'name', 'type', 'relation'],
     with: () => '',
     // Type and relation are '' when all are asked for; no type or relation has an empty name.
     select: ([o, name, type, relation]: string[]) => `
@@ -82,12 +82,12 @@ const BRANCHES = {
         where q.type = '' and organization_id = q.o and subject = q.name limit ${NAMED_BY_MAX + 1}) offset 0) r`,
   },
   groups: {
-    values: ['text[]', 'text[]'],
+    fields: ['log', 'subject'],
     with: ([o, subject]: string[]) => CLOSURE(`unnest(${o}, ${subject})`),
     select: () => `select 'groups', o, subject, object, null, null, ${MILLISECONDS('expires')} from closure`,
   },
   grants: {
-    values: ['text[]', 'text[]'],
+    fields: ['log', 'subject'],
     with: () => '',
     // Grants to the groups above come from the same snapshot; `groups` is always asked along with `grants`.
     select: ([o, subject]: string[]) => `
@@ -97,14 +97,14 @@ const BRANCHES = {
         select grant_id, app, role from role_grant where organization_id = g.o and subject = g.object offset 0) r`,
   },
   membership: {
-    values: ['text[]', 'text[]'],
+    fields: ['log', 'user'],
     with: () => '',
     select: ([o, user]: string[]) => `
       select 'membership', q.o, q.u, r.role, r.status, null, null from unnest(${o}, ${user}) q(o, u), lateral (
         select role, status from membership where organization_id = q.o and user_id = q.u offset 0) r`,
   },
   organization: {
-    values: ['text[]'],
+    fields: ['id'],
     with: ([id]: string[]) => `
       lineage(id, name, parent) as (
         select r.* from unnest(${id}) q(id), lateral (select organization_id, name, parent_id from organization where organization_id = q.id offset 0) r
@@ -112,19 +112,19 @@ const BRANCHES = {
     select: () => `select 'organization', '${ENVIRONMENT}', id, name, parent, null, null from lineage`,
   },
   manifests: {
-    values: [],
+    fields: [],
     with: () => '',
     select: () =>
       `select 'manifests', '${ENVIRONMENT}', app, version::text, document::text, null, null from manifest where current`,
   },
   roles: {
-    values: [],
+    fields: [],
     with: () => '',
     select: () =>
       `select 'roles', '${ENVIRONMENT}', key, name, array_to_json(permissions)::text, null, null from organization_role`,
   },
   revocations: {
-    values: [],
+    fields: [],
     with: () => '',
     // Tokens of other issuers may live longer than ours, so their revocations are kept longer, with an index of their own.
     select: () => `
@@ -138,8 +138,6 @@ const BRANCHES = {
 } as const
 type Kind = keyof typeof BRANCHES
 const KINDS = Object.keys(BRANCHES) as readonly Kind[]
-
-type Statement = { readonly name: string; readonly text: string; readonly values: readonly unknown[] }
 
 /** Throws PdpError `store_unavailable`. */
 export async function readRows(
@@ -161,7 +159,10 @@ export async function readRows(
 }
 
 /** `vector`: the parameters of `VECTOR_LINES`. Has only the branches that the keys need, since each makes it slower to start. */
-export function rowsStatement(vector: VectorQuestion['values'], keys: readonly RowKey[]): Statement {
+export function rowsStatement(
+  vector: VectorQuestion['values'],
+  keys: readonly RowKey[],
+): { readonly name: string; readonly text: string; readonly values: readonly unknown[] } {
   const asked = new Map<Kind, RowKey[]>()
   const setKind = keys.some((key) => key.kind === 'set' && key.chain === true) ? 'chain' : 'set'
   for (const key of keys) append(asked, key.kind === 'set' ? setKind : key.kind, key)
@@ -178,8 +179,7 @@ export function rowsStatement(vector: VectorQuestion['values'], keys: readonly R
     const ofKind = asked.get(kind)
     if (ofKind === undefined) continue
     const branch = BRANCHES[kind]
-    const columns = columnsOf(kind, ofKind)
-    const names = branch.values.map((type, i) => given(values.push(columns[i]), type))
+    const names = branch.fields.map((field) => given(values.push(columnOf(field, ofKind)), 'text[]'))
     const clause = branch.with(names)
     if (clause !== '') withs.push(clause)
     selects.push(branch.select(names))
@@ -196,24 +196,9 @@ function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   else list.push(value)
 }
 
-function columnsOf(kind: Kind, keys: readonly RowKey[]): readonly (readonly string[])[] {
-  const fields: Record<Kind, readonly string[]> = {
-    set: ['log', 'object', 'relation'],
-    chain: ['log', 'object', 'relation'],
-    tuple: ['log', 'object', 'relation', 'subject'],
-    named: ['log', 'name', 'type', 'relation'],
-    groups: ['log', 'subject'],
-    grants: ['log', 'subject'],
-    membership: ['log', 'user'],
-    organization: ['id'],
-    manifests: [],
-    roles: [],
-    revocations: [],
-  }
-  return fields[kind].map((field) =>
-    keys.map((key) => {
-      const members: Record<string, unknown> = key.kind === 'named' ? { ...key, ...key.where } : key
-      return String(members[field] ?? '')
-    }),
-  )
+function columnOf(field: string, keys: readonly RowKey[]): readonly string[] {
+  return keys.map((key) => {
+    const members: Record<string, unknown> = key.kind === 'named' ? { ...key, ...key.where } : key
+    return String(members[field] ?? '')
+  })
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Manifest } from '../../../shared/domain/manifest.ts'
 import type { MembershipStatus, Tier } from '../../../shared/domain/membership.ts'
 import { withModels } from '../../worker/worker.ts'
-import { assertChanges } from '../changes.ts'
+import { assertChanges, leaversIn, requireNothingWithheld, type Withheld } from '../changes.ts'
 import type { AppliedWrite, EntitlementReading, JournalEntry, Snapshot, Store } from '../contract.ts'
 import { tokenKeys } from '../token-origin.ts'
 import type { Connection, Database } from './connection/database.ts'
@@ -15,7 +15,6 @@ import type { JournalTurns } from './connection/journal-turns.ts'
 import { createJoinedWrite } from './joined-write.ts'
 import { entriesInsert, raiseRevision } from './journal.ts'
 import { appendEvents, claimsEvents, delegationEvents, entitlementEvents } from './outbox.ts'
-import { assertNoAccessRestored } from './people/leaving.ts'
 import { reportingQueries } from './reporting-queries.ts'
 import { readRows } from './rows.ts'
 import { readOrganizations } from './tree/tree.ts'
@@ -33,6 +32,13 @@ const ENTITLEMENTS = `
   left join entitlement e on e.organization_id = r.organization_id and ($2::text[] is null or e.key = any($2))
   where r.organization_id = $1`
 
+/** Returns no row when there is no membership, or an active one. */
+const WITHHELD = `
+  select exists (select 1 from stored_relationship where organization_id = $1 and subject = 'user:' || $2
+      and (expires_at is null or expires_at > clock_timestamp())) as relationships,
+    exists (select 1 from role_grant where organization_id = $1 and subject = 'user:' || $2) as roles
+  from membership where organization_id = $1 and user_id = $2 and status <> 'active'`
+
 /** Thrown to roll a write back that changes nothing, so that the journal keeps its position. */
 class NothingChanged extends Error {
   readonly position: JournalPosition
@@ -42,17 +48,23 @@ class NothingChanged extends Error {
   }
 }
 
-type StoreOptions = {
-  readonly close: () => Promise<void>
-  readonly report: (event: ServerEvent) => void
-  readonly schema?: string
-}
-
 /**
  * `turns`: the queue of this process's writers for each journal. `schema`: the quoted schema of the tables, for `writeWithin`, which
  * is absent without it.
  */
-export function storeOver(database: Database, turns: JournalTurns, { close, report, schema }: StoreOptions): Store {
+export function storeOver(
+  database: Database,
+  turns: JournalTurns,
+  {
+    close,
+    report,
+    schema,
+  }: {
+    readonly close: () => Promise<void>
+    readonly report: (event: ServerEvent) => void
+    readonly schema?: string
+  },
+): Store {
   const positions = new KnownPositions((log, revision, known) => report({ kind: 'history', log, revision, known }))
   const snapshotOver = (connection: Connection): Snapshot => ({
     rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
@@ -124,6 +136,17 @@ async function write(
   } catch (err) {
     if (err instanceof NothingChanged) return { position: err.position, changed: false, appliedCount: 0 }
     throw err
+  }
+}
+
+/**
+ * Throws PdpError `conflict` when a membership may not end: one that is not active may end only when no tuple or role of the person
+ * would count again. The journal must be locked.
+ */
+async function assertNoAccessRestored(sql: Connection, log: JournalId, changes: readonly Change[]): Promise<void> {
+  for (const user of leaversIn(changes)) {
+    const [withheld] = await sql.query<Withheld>(WITHHELD, [log, user])
+    if (withheld !== undefined) requireNothingWithheld(user, withheld)
   }
 }
 

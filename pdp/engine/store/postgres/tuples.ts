@@ -77,8 +77,7 @@ export async function readTuples(
 ): Promise<readonly Tuple[]> {
   const { organization, filter, page } = request
   const { after } = page
-  type Row = Omit<Tuple, 'condition'> & { name: string | null; context: JsonObject | null }
-  const rows = await database.query<Row>(
+  const rows = await database.query<Omit<Tuple, 'condition'> & { name: string | null; context: JsonObject | null }>(
     `select object, relation, subject, (extract(epoch from expires_at) * 1000)::float8 as "expiresAtMs", condition as name, context
      from stored_relationship where organization_id = $1 and ($2::text is null or object = $2) and ($3::text is null or relation = $3) and ($4::text is null or subject = $4)
      and (object, relation, subject) > ($5, $6, $7) order by object, relation, subject limit $8`,

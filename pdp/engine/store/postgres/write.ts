@@ -22,12 +22,13 @@ export async function assertPreconditions(
   preconditions: readonly Precondition[],
 ): Promise<void> {
   for (const { tuple, exists } of preconditions) {
-    const rows = await sql.query(
+    const found = await some(
+      sql,
       `select 1 from stored_relationship where organization_id = $1 and object = $2 and relation = $3 and subject = $4
        and (expires_at is null or expires_at > clock_timestamp())`,
       [log, tuple.object, tuple.relation, tuple.subject],
     )
-    if (rows.length > 0 !== exists) {
+    if (found !== exists) {
       const name = `${tuple.object}#${tuple.relation}@${tuple.subject}`
       throw new PdpError('precondition_failed', `${name} ${exists ? 'does not exist' : 'exists'}`)
     }
@@ -67,25 +68,25 @@ function applyOther(scope: WriteIn, change: Change): Promise<boolean> {
   }
 }
 
-const some = (rows: readonly object[]): boolean => rows.length > 0
+/** Whether the statement returned a row. */
+async function some(sql: Queries, text: string, values: readonly unknown[]): Promise<boolean> {
+  return (await sql.query(text, values)).length > 0
+}
 
 async function applyMembership(
   { sql, log }: WriteIn,
   { user, membership }: Extract<Change, { kind: 'membership' }>,
 ): Promise<boolean> {
   if (membership === null) {
-    return some(
-      await sql.query('delete from membership where organization_id = $1 and user_id = $2 returning 1', [log, user]),
-    )
+    return some(sql, 'delete from membership where organization_id = $1 and user_id = $2 returning 1', [log, user])
   }
   return some(
-    await sql.query(
-      `insert into membership as t (organization_id, user_id, role, status) values ($1, $2, $3, $4)
+    sql,
+    `insert into membership as t (organization_id, user_id, role, status) values ($1, $2, $3, $4)
        on conflict (organization_id, user_id) do update
          set role = excluded.role, status = excluded.status
        where (t.role, t.status) is distinct from (excluded.role, excluded.status) returning 1`,
-      [log, user, membership.role, membership.status],
-    ),
+    [log, user, membership.role, membership.status],
   )
 }
 
@@ -93,11 +94,10 @@ async function writeGrant(scope: WriteIn, grant: RoleGrant): Promise<boolean> {
   if (await holdsGrant(scope, grant)) return false
   const { sql, log } = scope
   return some(
-    await sql.query(
-      `insert into role_grant (organization_id, grant_id, app, role, subject) values ($1, $2, $3, $4, $5)
+    sql,
+    `insert into role_grant (organization_id, grant_id, app, role, subject) values ($1, $2, $3, $4, $5)
        on conflict (organization_id, subject, app, role) do nothing returning 1`,
-      [log, grant.id, grant.app, grant.role, grant.subject],
-    ),
+    [log, grant.id, grant.app, grant.role, grant.subject],
   )
 }
 
@@ -124,18 +124,15 @@ async function applyEntitlement(
   { key, entitlement }: Extract<Change, { kind: 'entitlement' }>,
 ): Promise<boolean> {
   if (entitlement === null) {
-    return some(
-      await sql.query('delete from entitlement where organization_id = $1 and key = $2 returning 1', [log, key]),
-    )
+    return some(sql, 'delete from entitlement where organization_id = $1 and key = $2 returning 1', [log, key])
   }
+  // A write of an equal value counts as a change: every write of an entitlement raises the organization's version.
   return some(
-    await sql.query(
-      // A write of an equal value counts as a change: every write of an entitlement raises the organization's version.
-      `insert into entitlement (organization_id, key, value, enforcement) values ($1, $2, $3::jsonb, $4)
+    sql,
+    `insert into entitlement (organization_id, key, value, enforcement) values ($1, $2, $3::jsonb, $4)
        on conflict (organization_id, key) do update set value = excluded.value, enforcement = excluded.enforcement
        returning 1`,
-      [log, key, JSON.stringify(entitlement.value), entitlement.enforcement],
-    ),
+    [log, key, JSON.stringify(entitlement.value), entitlement.enforcement],
   )
 }
 
@@ -156,11 +153,12 @@ async function writeOrganization(
   )
   const [row] = changed
   if (row?.created === true) {
-    const fresh = await sql.query(
+    const fresh = await some(
+      sql,
       'insert into revision (organization_id, revision, write_id) values ($1, 0, 0) on conflict do nothing returning 1',
       [id],
     )
-    if (!some(fresh)) throw new PdpError('conflict', `organization ${id} was deleted; its id cannot be used again`)
+    if (!fresh) throw new PdpError('conflict', `organization ${id} was deleted; its id cannot be used again`)
   }
   return row !== undefined
 }
@@ -192,14 +190,14 @@ async function assertTree(sql: Queries, id: string, parent: string): Promise<voi
 }
 
 async function deleteOrganization({ sql, context }: WriteIn, id: string): Promise<boolean> {
-  if (!some(await sql.query('select 1 from organization where organization_id = $1', [id]))) return false
+  if (!(await some(sql, 'select 1 from organization where organization_id = $1', [id]))) return false
   const { after: position } = await raiseRevision(sql, id, { entitlements: true })
   const holders: readonly [string, string][] = [
     ['organization', 'parent_id'],
     ['client', 'organization_id'],
   ]
   for (const [table, column] of holders) {
-    if (some(await sql.query(`select 1 from ${table} where ${column} = $1 limit 1`, [id]))) {
+    if (await some(sql, `select 1 from ${table} where ${column} = $1 limit 1`, [id])) {
       throw new PdpError(
         'conflict',
         `organization ${id} still has ${table === 'client' ? 'clients' : 'child organizations'}`,
@@ -262,13 +260,12 @@ async function claimName(sql: Queries, claim: { kind: 'audience' | 'type'; name:
 }
 
 async function applyRole({ sql }: WriteIn, { key, role }: Extract<Change, { kind: 'role' }>): Promise<boolean> {
-  if (role === null) return some(await sql.query('delete from organization_role where key = $1 returning 1', [key]))
+  if (role === null) return some(sql, 'delete from organization_role where key = $1 returning 1', [key])
   return some(
-    await sql.query(
-      `insert into organization_role as t (key, name, permissions) values ($1, $2, $3)
+    sql,
+    `insert into organization_role as t (key, name, permissions) values ($1, $2, $3)
        on conflict (key) do update set name = excluded.name, permissions = excluded.permissions
        where (t.name, t.permissions) is distinct from (excluded.name, excluded.permissions) returning 1`,
-      [key, role.name, role.permissions],
-    ),
+    [key, role.name, role.permissions],
   )
 }
