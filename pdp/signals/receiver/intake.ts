@@ -12,7 +12,7 @@ import { STREAM_EVENTS } from '../set/event-types.ts'
 import type { SetClaims } from '../set/set.ts'
 import { ACTED_ON, effectsOf } from './effects.ts'
 import type { EntryBudget } from './entry-budget.ts'
-import { noteHeard, noteStatus, type ReceivedStream, type StreamStatus, settingsOf } from './streams.ts'
+import { noteHeard, noteStatus, type ReceivedStream, type StreamState, settingsOf } from './streams.ts'
 import type { VerificationStates } from './verification-state.ts'
 import { verifySet } from './verify-set.ts'
 
@@ -30,7 +30,15 @@ export const OUTCOMES = [
 ] as const
 export type IntakeOutcome = (typeof OUTCOMES)[number]
 
-export type IntakeDeps = {
+export type Intake = {
+  /** Resolves when the SET may be acknowledged. Throws SetError when it is refused; after any other error it must be sent again. */
+  take(stream: ReceivedStream, text: string): Promise<void>
+}
+
+type Control = { readonly kind: 'verification' } | ({ readonly kind: 'status' } & Pick<StreamState, 'status'>)
+type Taken = { readonly outcome: IntakeOutcome; readonly changes: readonly Change[]; readonly control: Control | null }
+
+export function createIntake(deps: {
   readonly sql: Sql
   readonly keysOf: (stream: ReceivedStream) => KeySource
   readonly states: VerificationStates
@@ -38,16 +46,7 @@ export type IntakeDeps = {
   readonly clock: () => number
   readonly log: Log
   readonly onOutcome: (issuer: string, outcome: IntakeOutcome) => void
-}
-export type Intake = {
-  /** Resolves when the SET may be acknowledged. Throws SetError when it is refused; after any other error it must be sent again. */
-  take(stream: ReceivedStream, text: string): Promise<void>
-}
-
-type Control = { readonly kind: 'verification' } | { readonly kind: 'status'; readonly status: StreamStatus }
-type Taken = { readonly outcome: IntakeOutcome; readonly changes: readonly Change[]; readonly control: Control | null }
-
-export function createIntake(deps: IntakeDeps): Intake {
+}): Intake {
   const { sql, clock, log } = deps
 
   async function verified(stream: ReceivedStream, text: string): Promise<SetClaims> {
@@ -106,9 +105,9 @@ export function createIntake(deps: IntakeDeps): Intake {
   }
 }
 
+/** Throws SetError `invalid_request` and `invalid_state` for an event about another stream. */
 type Context = { readonly stream: ReceivedStream; readonly states: VerificationStates; readonly nowMs: number }
 
-/** Throws SetError `invalid_request` and `invalid_state` for an event about another stream. */
 function meaningOf(claims: SetClaims, { stream, states, nowMs }: Context): Taken {
   const { type, members } = claims.event
   if (type === STREAM_EVENTS.verification || type === STREAM_EVENTS.streamUpdated) {

@@ -57,8 +57,7 @@ async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<Mem
   const { configurationEndpoint: url } = wanted.metadata
   const { stream, receiverId } = wanted.stream
   if (stream !== null) {
-    const byId = `${url}${url.includes('?') ? '&' : '?'}stream_id=${encodeURIComponent(stream.stream_id)}`
-    const { status, body } = await transmitter.call('GET', byId, { statuses: [200, 404] })
+    const { status, body } = await transmitter.call('GET', urlOf(url, stream.stream_id), { statuses: [200, 404] })
     const found = status === 200 ? members(Array.isArray(body) ? body[0] : body) : null
     if (found?.stream_id === stream.stream_id) return found
   }
@@ -97,10 +96,12 @@ async function change(transmitter: Transmitter, wanted: Wanted, found: Members):
 }
 
 export async function deleteStream(transmitter: Transmitter, metadata: Metadata, id: string): Promise<void> {
-  const { configurationEndpoint: url } = metadata
-  const byId = `${url}${url.includes('?') ? '&' : '?'}stream_id=${encodeURIComponent(id)}`
-  await transmitter.call('DELETE', byId, { statuses: [204, 200, 404] })
+  await transmitter.call('DELETE', urlOf(metadata.configurationEndpoint, id), { statuses: [204, 200, 404] })
 }
+
+/** The URL of a stream at an endpoint (SSF 1.0 sections 8.1.1.2, 8.1.1.5 and 8.1.2.1). */
+export const urlOf = (endpoint: string, id: string): string =>
+  `${endpoint}${endpoint.includes('?') ? '&' : '?'}stream_id=${encodeURIComponent(id)}`
 
 function isAsWanted(found: Members, { stream, pushUrl }: Wanted): boolean {
   const delivery = members(found.delivery)

@@ -1,14 +1,13 @@
 /** Serves one stream while this process holds its lease: creates it, polls it, and asks for verification events. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from '../../engine/store/directory.ts'
-import type { MasterKeys } from '../../shared/base/encryption.ts'
-import { open } from '../../shared/base/encryption.ts'
+import { type MasterKeys, open } from '../../shared/base/encryption.ts'
 import { messageOf } from '../../shared/base/error-message.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { members } from '../../shared/token/jws.ts'
 import { SetError } from '../set/errors.ts'
 import type { Intake } from './intake.ts'
-import { deleteStream, makeStream, type Stream } from './make-stream.ts'
+import { deleteStream, makeStream, type Stream, urlOf } from './make-stream.ts'
 import { TRANSMITTER_SEALED_AS } from './registration.ts'
 import {
   noteFailure,
@@ -178,8 +177,7 @@ async function requireEnabled(
   signal: AbortSignal,
 ) {
   const url = metadata.statusEndpoint ?? ''
-  const byId = `${url}${url.includes('?') ? '&' : '?'}stream_id=${encodeURIComponent(made.stream_id)}`
-  const { body } = await transmitter.call('GET', byId, { statuses: [200], signal })
+  const { body } = await transmitter.call('GET', urlOf(url, made.stream_id), { statuses: [200], signal })
   const status = members(body)?.status
   if (status !== 'paused' && status !== 'disabled') return noteStatus(deps.sql, current.issuer, 'enabled')
   await noteStatus(deps.sql, current.issuer, status)

@@ -65,9 +65,6 @@ export const shownSignals = ({ secret_sealed: _, ...shown }: StoredSignals): Sho
 /** SQL: is row `r` of received_stream without a sign of life for too long? */
 export const SILENT = '(coalesce(r.heard_at, r.made_at) < now() - make_interval(secs => r.silent_after_s))'
 
-/** The key in the token journal that revokes all tokens of the issuer. */
-export const issuerKey = (issuer: string): string => revocationKey('foreign_issuer', idAtIssuer(issuer, ''))
-
 /** The keys in the token journal by which the token's issuer can revoke it. */
 export function externalKeys({ issuer, issuerNames }: AccessClaims): readonly string[] {
   if (issuerNames === undefined) return []
@@ -75,7 +72,7 @@ export function externalKeys({ issuer, issuerNames }: AccessClaims): readonly st
   const email = issuerNames.email?.toLowerCase()
   const keyOf = (by: Parameters<typeof revocationKey>[0], value: string): string =>
     revocationKey(by, idAtIssuer(issuer, value))
-  const keys = [issuerKey(issuer), ...subjects.map((subject) => keyOf('foreign_subject', subject))]
+  const keys = [keyOf('foreign_issuer', ''), ...subjects.map((subject) => keyOf('foreign_subject', subject))]
   if (email !== undefined) keys.push(keyOf('foreign_email', email))
   if (jti !== null) keys.push(keyOf('foreign_jti', jti))
   if (session !== null) return [...keys, keyOf('foreign_session', session)]

@@ -13,7 +13,6 @@ export type MadeStream = {
   /** Absent: its SETs are signed with the keys that sign the issuer's tokens. */
   readonly jwks_uri?: string
 }
-export type StreamStatus = 'enabled' | 'paused' | 'disabled'
 export type ReceivedStream = {
   readonly issuer: string
   readonly ssf: StoredSignals
@@ -30,7 +29,7 @@ export type StreamState = {
   readonly issuer: string
   readonly delivery: 'push' | 'poll'
   readonly stream_id: string | null
-  readonly status: StreamStatus
+  readonly status: 'enabled' | 'paused' | 'disabled'
   readonly silent: boolean
   readonly made_at: string
   readonly received_at: string | null
@@ -125,7 +124,7 @@ export async function noteMade(
 export const noteFailure = (sql: Queries, issuer: string, message: string): Promise<unknown> =>
   sql.query('update received_stream set error = $2, failed_at = now() where issuer = $1', [issuer, message])
 
-export const noteStatus = (sql: Queries, issuer: string, status: StreamStatus): Promise<unknown> =>
+export const noteStatus = (sql: Queries, issuer: string, status: StreamState['status']): Promise<unknown> =>
   sql.query('update received_stream set status = $2 where issuer = $1 and status <> $2', [issuer, status])
 
 /** Stores a sign of life of the transmitter. */

@@ -4,6 +4,7 @@ import { messageOf } from '../../shared/base/error-message.ts'
 import { readAtMost } from '../../shared/base/http-json.ts'
 import { members } from '../../shared/token/jws.ts'
 import { describeSlash } from '../../shared/token/remote-keys.ts'
+import type { StoredSignals } from './registration.ts'
 
 /** A fetch that refuses forbidden targets and follows no redirect. */
 export type TransmitterFetch = (
@@ -44,12 +45,7 @@ export type TransmitterSettings = {
   /** `iss` of its SETs. */
   readonly issuer: string
   readonly metadataUri: string | null
-  readonly authorization: {
-    readonly token_endpoint?: string
-    readonly client_id?: string
-    readonly scope?: string
-    readonly resource?: string
-  }
+  readonly authorization: StoredSignals['authorization']
   /** The client's secret, or the static bearer token. */
   readonly secret: () => string
 }
@@ -157,7 +153,12 @@ async function fetchToken(
 async function send(
   fetch: TransmitterFetch,
   url: string,
-  { statuses, isPoll = false, signal, ...init }: SendOptions,
+  {
+    statuses,
+    isPoll = false,
+    signal,
+    ...init
+  }: Omit<CallOptions, 'body'> & Pick<Parameters<TransmitterFetch>[1], 'method' | 'headers' | 'body'>,
 ): Promise<Answer> {
   const deadline = AbortSignal.timeout(isPoll ? POLL_MS : CALL_MS)
   const { status, body } = await fetch(url, {
@@ -177,11 +178,6 @@ async function send(
 }
 
 type Token = { readonly value: string; readonly untilMs: number }
-type SendOptions = Omit<CallOptions, 'body'> & {
-  readonly method: string
-  readonly headers: { readonly [name: string]: string }
-  readonly body?: string
-}
 
 /** The URL of the metadata (SSF 1.0 section 7.2): the well-known part comes before the issuer's path. */
 export function wellKnown(issuer: string): string {

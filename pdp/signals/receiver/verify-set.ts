@@ -1,11 +1,11 @@
 /** Verifies a received SET (RFC 8417, SSF 1.0 section 4): type, signature, issuer and audience, before its event is read. */
 import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { TokenError } from '../../shared/token/errors.ts'
-import { hasType, type JsonMembers, parseJws } from '../../shared/token/jws.ts'
+import type { JsonMembers } from '../../shared/token/jws.ts'
 import type { KeySource } from '../../shared/token/keys.ts'
 import { findSigner } from '../../shared/token/signature.ts'
 import { SetError } from '../set/errors.ts'
-import { parseSetClaims, SET_CHARS_MAX, SET_TYPE, type SetClaims } from '../set/set.ts'
+import { parseSet, parseSetClaims, type SetClaims } from '../set/set.ts'
 
 /** Claims that a SET of one stream must have. */
 export type Expected = {
@@ -24,16 +24,13 @@ export const SEEN_KEPT_MS = AGE_MAX_MS + 86_400_000
 
 /** Throws SetError when the SET is refused; TokenError `keys_unavailable` when it could not be verified now. */
 export async function verifySet(text: string, expected: Expected, nowMs: number): Promise<SetClaims> {
-  const jws = parseJws(text, SET_CHARS_MAX)
-  if (jws === null) throw new SetError('invalid_request', 'the SET is not a compact JWS (RFC 7515), or uses extensions')
-  if (!hasType(jws.header, SET_TYPE)) throw new SetError('invalid_request', `header typ is not ${SET_TYPE}`)
-  await requireSigned(text, jws.header, expected)
-  if (jws.payload.iss !== expected.iss)
-    throw new SetError('invalid_issuer', 'claim iss is not the issuer of the stream')
-  const audiences: readonly unknown[] = [jws.payload.aud].flat()
+  const { header, payload } = parseSet(text)
+  await requireSigned(text, header, expected)
+  if (payload.iss !== expected.iss) throw new SetError('invalid_issuer', 'claim iss is not the issuer of the stream')
+  const audiences: readonly unknown[] = [payload.aud].flat()
   if (!expected.aud.some((known) => audiences.includes(known)))
     throw new SetError('invalid_audience', 'claim aud does not name the audience of the stream')
-  const claims = parseSetClaims(jws.payload)
+  const claims = parseSetClaims(payload)
   const iatMs = claims.iat * 1_000
   if (iatMs > nowMs + FUTURE_MS) throw new SetError('invalid_request', 'claim iat is in the future')
   if (iatMs < nowMs - AGE_MAX_MS) throw new SetError('invalid_request', 'claim iat is more than 7 days ago')

@@ -39,11 +39,5 @@ export const entitlementUpdated = (issuer: string): string => own(issuer, 'entit
 /** An event of our own, since CAEP has none that says that a client may no longer act for a person. */
 export const delegationEnded = (issuer: string): string => own(issuer, 'delegation-ended')
 
-/** CAEP 1.0 section 2: who caused an event. */
-export const INITIATING_ENTITIES = ['admin', 'user', 'policy', 'system'] as const
-
-/** CAEP 1.0 section 3.3.1. */
-export const CREDENTIAL_CHANGES = ['create', 'revoke', 'update', 'delete'] as const
-
 /** The one event of a SET: its type, and the members that its type defines. */
 export type SecurityEvent = { readonly type: string; readonly members: JsonMembers }

@@ -31,18 +31,15 @@ export type SetClaims = {
   readonly event: SecurityEvent
 }
 
-/** A decoded SET whose signature, issuer and audience are not verified. */
-export type UnverifiedSet = { readonly jws: Jws; readonly claims: SetClaims }
-
-/** Throws SetError `invalid_request`, whose message names the claim. */
-export function decodeSet(text: string): UnverifiedSet {
+/** A decoded SET, of which nothing is verified but its type. Throws SetError `invalid_request`. */
+export function parseSet(text: string): Jws {
   const jws = parseJws(text, SET_CHARS_MAX)
   if (jws === null) throw invalid('the SET is not a compact JWS (RFC 7515), or uses extensions')
   if (!hasType(jws.header, SET_TYPE)) throw invalid(`header typ is not ${SET_TYPE}`)
-  return { jws, claims: parseSetClaims(jws.payload) }
+  return jws
 }
 
-/** Throws SetError `invalid_request`. */
+/** Throws SetError `invalid_request`, whose message names the claim. */
 export function parseSetClaims(payload: JsonMembers): SetClaims {
   const forbidden = FORBIDDEN_CLAIMS.find((name) => payload[name] !== undefined)
   if (forbidden !== undefined) throw invalid(`a SET must not have the claim ${forbidden}`)

@@ -18,12 +18,10 @@ export type SimpleSubject =
   | { readonly format: 'jwt_id'; readonly iss: string; readonly jti: string }
   | { readonly format: 'saml_assertion_id'; readonly issuer: string; readonly assertion_id: string }
   | { readonly format: 'ip-addresses'; readonly 'ip-addresses': readonly string[] }
-/** One principal, named by several parts. SSF 1.0 section 3.3 allows other parts than those that it names. */
-export type ComplexSubject = { readonly format: 'complex'; readonly parts: ReadonlyMap<string, SimpleSubject> }
-export type SubjectIdentifier = SimpleSubject | ComplexSubject
-
-/** The parts that SSF 1.0 section 3.3 names. */
-export const COMPLEX_PARTS = ['user', 'device', 'session', 'application', 'tenant', 'org_unit', 'group'] as const
+/** A complex one is named by several parts; SSF 1.0 section 3.3 allows others than those that it names. */
+export type SubjectIdentifier =
+  | SimpleSubject
+  | { readonly format: 'complex'; readonly parts: ReadonlyMap<string, SimpleSubject> }
 
 const TEXT_CHARS_MAX = 1_024
 const LIST_MAX = 20

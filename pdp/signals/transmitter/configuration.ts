@@ -66,20 +66,19 @@ const suppliedByUs = (issuer: string, stream: Stream): JsonObject => ({
 
 const pollUrl = (issuer: string, id: string): string => urlOf(issuer, `${SSF_PATHS.poll}/${id}`)
 
-export type DeliveryBody = {
-  readonly method: string
-  readonly endpoint_url?: string
-  readonly authorization_header?: string
-}
 /** Members that a receiver may send; others are ignored. */
 export type StreamBody = {
-  readonly delivery?: DeliveryBody
+  readonly delivery?: {
+    readonly method: string
+    readonly endpoint_url?: string
+    readonly authorization_header?: string
+  }
   readonly events_requested?: readonly string[]
   readonly description?: string
   readonly subject_format?: SubjectFormat
   readonly [member: string]: unknown
 }
-export type BodyDeps = {
+type BodyDeps = {
   readonly issuer: string
   readonly masterKeys: MasterKeys
   readonly post: Pick<GuardedPost, 'check'>
@@ -121,10 +120,11 @@ function isSame(given: unknown, ours: JsonValue): boolean {
   return Array.isArray(given) && given.length === ours.length && ours.every((item) => given.includes(item))
 }
 
-type Delivery = Pick<StreamRequest, 'endpointUrl' | 'authorizationSealed'>
-
-function deliveryOf(deps: BodyDeps, { id, body }: For, before: Stream | null): Delivery {
-  const { delivery } = body
+function deliveryOf(
+  deps: BodyDeps,
+  { id, body: { delivery } }: For,
+  before: Stream | null,
+): Pick<StreamRequest, 'endpointUrl' | 'authorizationSealed'> {
   if (delivery === undefined) return { endpointUrl: null, authorizationSealed: null }
   const { method, endpoint_url: url, authorization_header: authorization } = delivery
   if (method === POLL) {

@@ -18,13 +18,11 @@ export type DelivererDeps = PauseDeps & {
   readonly feed: Pick<Feed, 'after' | 'newest'>
   readonly random: () => number
 }
-/** `nothing`: another process has the lease, or there is nothing to send now. */
-export type Round = 'more' | 'nothing' | 'failed'
 /**
  * Delivers one batch of one stream. `wanted`: the number of the stream's newest known event. Throws PdpError `store_unavailable`;
- * SETs that were sent but not recorded are sent again.
+ * SETs that were sent but not recorded are sent again. `nothing`: another process has the lease, or there is nothing to send now.
  */
-export type Deliver = (id: string, wanted: number) => Promise<Round>
+export type Deliver = (id: string, wanted: number) => Promise<'more' | 'nothing' | 'failed'>
 
 export function createDeliverer(deps: DelivererDeps): Deliver {
   const leases = createLeases(deps)
@@ -34,7 +32,7 @@ export function createDeliverer(deps: DelivererDeps): Deliver {
   }
 }
 
-async function deliver(deps: DelivererDeps, leases: Leases, leased: Leased): Promise<Round> {
+async function deliver(deps: DelivererDeps, leases: Leases, leased: Leased): ReturnType<Deliver> {
   const { stream, sets, more } = leased
   const untilMs = performance.now() + BATCH_MS_MAX
   const done: Done[] = []
@@ -108,12 +106,7 @@ type Ended = {
   readonly failingSinceMs: number
   readonly waitMs: number
 }
-type Leases = {
-  /** Takes the lease; null when another process has it or nothing is to be sent. `wanted`: as in Deliver. */
-  take(id: string, wanted: number): Promise<Leased | null>
-  /** Records what was delivered, and gives the lease back, unless another process has taken it over meanwhile. */
-  end(ended: Ended): Promise<void>
-}
+type Leases = ReturnType<typeof createLeases>
 
 // A row that another process has locked is skipped, not waited for.
 const TAKE = `
@@ -155,9 +148,7 @@ const END = `
 type Ask = { readonly id: string; readonly wanted: number; done(turn: Leased | null): void; fail(error: unknown): void }
 type End = { readonly ended: Ended; done(): void; fail(error: unknown): void }
 
-function createLeases(
-  deps: QueueDeps & { readonly sql: Queries; readonly feed: Pick<Feed, 'after' | 'newest'> },
-): Leases {
+function createLeases(deps: QueueDeps & { readonly sql: Queries; readonly feed: Pick<Feed, 'after' | 'newest'> }) {
   const takes = new Batcher<Ask>({
     ...{ runningMax: 2, itemsMax: TAKEN_MAX, schedule: setImmediate },
     run: (asks) => takeAll(deps, asks),
@@ -169,8 +160,11 @@ function createLeases(
     fail: (end, error) => end.fail(error),
   })
   return {
-    take: (id, wanted) => new Promise((done, fail) => takes.add({ id, wanted, done, fail })),
-    end: (ended) => new Promise((done, fail) => ends.add({ ended, done, fail })),
+    /** Takes the lease; null when another process has it or nothing is to be sent. `wanted`: as in Deliver. */
+    take: (id: string, wanted: number) =>
+      new Promise<Leased | null>((done, fail) => takes.add({ id, wanted, done, fail })),
+    /** Records what was delivered, and gives the lease back, unless another process has taken it over meanwhile. */
+    end: (ended: Ended) => new Promise<void>((done, fail) => ends.add({ ended, done, fail })),
   }
 }
 

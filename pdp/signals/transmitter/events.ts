@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../shared/doma
 import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
 import { CAEP_EVENTS, delegationEnded, entitlementUpdated } from '../set/event-types.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
-import type { SubjectFormat } from './streams.ts'
+import type { Stream, SubjectFormat } from './streams.ts'
 
 export type OutboxRow = {
   readonly seq: number
@@ -52,9 +52,20 @@ export const eventsSupported = (issuer: string): readonly string[] => [
 /** The event types that a receiver gets. `eventsRequested` null: it did not name any. */
 export const eventsDelivered = (
   issuer: string,
-  { eventsRequested }: { readonly eventsRequested: readonly string[] | null },
+  { eventsRequested }: Pick<Stream, 'eventsRequested'>,
 ): readonly string[] =>
   eventsSupported(issuer).filter((type) => eventsRequested?.includes(type) ?? !ON_REQUEST.has(type))
+
+export const audienceOf = (
+  issuer: string,
+  stream: Pick<Stream, 'organization' | 'subjectFormat' | 'eventsRequested'>,
+  client: { readonly organization: string | null; readonly app: string | null },
+): Audience => ({
+  bounds: [stream.organization, client.organization],
+  app: client.app,
+  subjectFormat: stream.subjectFormat,
+  eventsDelivered: new Set(eventsDelivered(issuer, stream)),
+})
 
 /** The event for a receiver; null if the receiver did not request it or may not see it. */
 export function contentOf(issuer: string, row: OutboxRow, audience: Audience): Content | null {

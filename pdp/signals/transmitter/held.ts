@@ -3,7 +3,7 @@ import type { Queries } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'
 import { dropped, listenerOf, readAhead, tellReceiver } from './queue.ts'
-import { STREAM_COLUMNS, type Stream } from './streams.ts'
+import { lockStream, STREAM_COLUMNS, type Stream } from './streams.ts'
 
 /** Published bound: an enabled stream that holds more is paused, and a paused one loses the oldest of them. */
 export const HELD_MAX = 100_000
@@ -16,13 +16,7 @@ export type HeldDeps = PauseDeps & {
   readonly feed: Pick<Feed, 'after' | 'newest'>
   readonly heldMax: number
 }
-type HoldingStream = Stream & {
-  readonly heldFrom: number | null
-  readonly heldSeq: number
-  readonly heldCount: number
-  /** True when the receiver has taken nothing for LEFT_SECONDS since the stream was enabled. */
-  readonly isLeft: boolean
-}
+/** `isLeft`: true when the receiver has taken nothing for LEFT_SECONDS since the stream was enabled. */
 const HELD_COLUMNS = `${STREAM_COLUMNS}, s.held_from as "heldFrom", s.held_seq as "heldSeq", s.held_count as "heldCount",
   greatest(s.created_at, s.enabled_at, s.last_delivered_at) < now() - make_interval(secs => ${LEFT_SECONDS}) as "isLeft"`
 
@@ -30,10 +24,9 @@ const HELD_COLUMNS = `${STREAM_COLUMNS}, s.held_from as "heldFrom", s.held_seq a
 export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   const { sql, feed, heldMax } = deps
   const ahead = { after: feed.after, upTo: feed.newest() }
-  const [stream] = await sql.query<HoldingStream>(
-    `select ${HELD_COLUMNS} from signal_stream s where s.stream_id = $1`,
-    [id],
-  )
+  const [stream] = await sql.query<
+    Stream & { heldFrom: number | null; heldSeq: number; heldCount: number; isLeft: boolean }
+  >(`select ${HELD_COLUMNS} from signal_stream s where s.stream_id = $1`, [id])
   if (stream === undefined) return true
   const listener = await listenerOf(deps.issuer, sql, stream)
   const read = async (from: number, countMax: number) => {
@@ -72,11 +65,8 @@ async function drop(
   { cursor, lost }: { readonly cursor: number; readonly lost: number },
 ): Promise<void> {
   await deps.sql.transaction(async (sql) => {
-    const [stream] = await sql.query<Stream>(
-      `select ${STREAM_COLUMNS} from signal_stream s where s.stream_id = $1 and s.status = 'paused' and s.cursor_seq = $2 for update`,
-      [id, before],
-    )
-    if (stream === undefined) return
+    const stream = await lockStream(sql, id)
+    if (stream?.status !== 'paused' || stream.cursor !== before) return
     const [last] = await sql.query<{ atMs: number }>(
       'select (extract(epoch from created_at) * 1000)::float8 as "atMs" from outbox where seq = $1',
       [cursor],

@@ -6,7 +6,7 @@ import type { Log } from '../../shared/process/log.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
 import { type PushOutcome, pushSet } from './push.ts'
 import { type PendingSet, type QueueDeps, tellReceiver } from './queue.ts'
-import { STREAM_COLUMNS, type Stream } from './streams.ts'
+import { lockStream, type Stream } from './streams.ts'
 
 export type PauseDeps = QueueDeps & {
   readonly sql: Sql
@@ -18,11 +18,8 @@ export type PauseDeps = QueueDeps & {
 
 export async function pauseStream(deps: PauseDeps, { id }: Pick<Stream, 'id'>, reason: string): Promise<void> {
   const told = await deps.sql.transaction(async (sql) => {
-    const [stream] = await sql.query<Stream>(
-      `select ${STREAM_COLUMNS} from signal_stream s where s.stream_id = $1 and s.status = 'enabled' for update`,
-      [id],
-    )
-    if (stream === undefined) return null
+    const stream = await lockStream(sql, id)
+    if (stream?.status !== 'enabled') return null
     const members = { status: 'paused', reason }
     const set = await tellReceiver(deps, sql, { stream, type: STREAM_EVENTS.streamUpdated, members })
     if (stream.endpointUrl === null) await stop(sql, id, { reason, announced: set.number })

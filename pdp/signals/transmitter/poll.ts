@@ -3,12 +3,12 @@
 import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { Feed } from './feed.ts'
+import { receiversWords } from './push.ts'
 import { nextSets, type QueueDeps } from './queue.ts'
 import { type Receiver, readStream } from './streams.ts'
 
 /** The most SETs of one answer. */
 export const POLL_EVENTS_MAX = 100
-const REASON_CHARS_MAX = 200
 
 export type PollBody = {
   readonly maxEvents?: number
@@ -79,20 +79,13 @@ async function record(
   { refused, refusals }: { readonly refused: readonly string[]; readonly refusals: Refusals },
 ): Promise<void> {
   const last = refusals.findLast(([jti]) => refused.includes(jti))
-  const reason = last === undefined ? null : reasonOf(last[1])
+  const reason = last === undefined ? null : receiversWords(last[1].err, last[1].description)
   await sql.query(
     `update signal_stream set last_delivered_at = now(), dead_count = dead_count + $2, last_error = coalesce($3, last_error),
        last_error_at = case when $3::text is null then last_error_at else now() end where stream_id = $1`,
     [id, refused.length, reason],
   )
 }
-
-const reasonOf = ({ err, description }: { readonly err: string; readonly description?: string }): string =>
-  [err, description]
-    .filter((text) => text !== undefined)
-    .join(': ')
-    .replace(/[^\x20-\x7e]/g, '?')
-    .slice(0, REASON_CHARS_MAX)
 
 function report(
   { log, onOutcome }: PollDeps,
@@ -106,9 +99,11 @@ function report(
 ): void {
   const common = { stream: of.id, client: of.client }
   for (const jti of of.acknowledged) log.info({ event: 'signal_delivered', ...common, jti, outcome: 'delivered' })
-  for (const [jti, refusal] of of.refusals)
-    if (of.refused.includes(jti))
-      log.warn({ event: 'signal_not_delivered', ...common, jti, outcome: 'refused', reason: reasonOf(refusal) })
+  for (const [jti, { err, description }] of of.refusals)
+    if (of.refused.includes(jti)) {
+      const reason = receiversWords(err, description)
+      log.warn({ event: 'signal_not_delivered', ...common, jti, outcome: 'refused', reason })
+    }
   if (of.acknowledged.length > 0) onOutcome('delivered', of.acknowledged.length)
   if (of.refused.length > 0) onOutcome('refused', of.refused.length)
 }

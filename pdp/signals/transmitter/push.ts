@@ -40,15 +40,13 @@ export async function pushLogout(
   return push(post, { url: call.url, headers, body, taken: [200, 204] })
 }
 
-type Delivered = Extract<PushOutcome, { kind: 'delivered' }> & { readonly status: number }
-
 async function push(
   post: Pick<GuardedPost, 'post'>,
   {
     taken,
     ...call
   }: Pick<Parameters<GuardedPost['post']>[0], 'url' | 'headers' | 'body'> & { readonly taken: readonly number[] },
-): Promise<Delivered | Exclude<PushOutcome, { kind: 'delivered' }>> {
+): Promise<(PushOutcome & { kind: 'delivered'; status: number }) | Exclude<PushOutcome, { kind: 'delivered' }>> {
   try {
     const { status, headers, body } = await post.post({ ...call, deadlineMs: DEADLINE_MS, bytesMax: ANSWER_BYTES_MAX })
     if (taken.includes(status)) return { kind: 'delivered', warning: null, status }
@@ -59,15 +57,19 @@ async function push(
   }
 }
 
-/** The receiver's error message (RFC 8935 section 2.3, RFC 6749 section 5.2), shortened and without control characters. */
+/** Texts of a receiver, shortened and without control characters. */
+export const receiversWords = (...words: readonly unknown[]): string =>
+  words
+    .filter((word) => typeof word === 'string')
+    .join(': ')
+    .replace(/[^\x20-\x7e]/g, '?')
+    .slice(0, DESCRIPTION_CHARS_MAX)
+
+/** The receiver's error message (RFC 8935 section 2.3, RFC 6749 section 5.2). */
 function describe(body: Buffer | null): string {
   try {
     const { err, description, error, error_description } = members(JSON.parse(body?.toString() ?? '')) ?? {}
-    const words = [err ?? error, description ?? error_description].filter((text) => typeof text === 'string')
-    return words
-      .join(': ')
-      .replace(/[^\x20-\x7e]/g, '?')
-      .slice(0, DESCRIPTION_CHARS_MAX)
+    return receiversWords(err ?? error, description ?? error_description)
   } catch {
     return ''
   }

@@ -5,7 +5,7 @@ import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
 import { STREAM_EVENTS } from '../set/event-types.ts'
 import { formatSubject, parseSubject, type SubjectIdentifier, subjectsMatch } from '../set/subjects.ts'
-import { type Audience, type Content, contentOf, eventsDelivered, type OutboxRow } from './events.ts'
+import { type Audience, audienceOf, type Content, contentOf, type OutboxRow } from './events.ts'
 import type { Stream } from './streams.ts'
 
 /** Signs claims as a SET with the active key, and names the key. */
@@ -27,11 +27,10 @@ export type QueueDeps = {
 }
 
 const JTI_BYTES = 16
-export const SIGNALS_PURPOSE = 'signals'
+const SIGNALS_PURPOSE = 'signals'
 
 /** `ahead`: the source of further events; null: only SETs that are stored already. */
 export type SetsQuery = { readonly stream: Stream; readonly ahead: Ahead | null; readonly countMax: number }
-export type Next = { readonly sets: readonly PendingSet[]; readonly more: boolean }
 
 const READ = `
   select q.id,
@@ -55,14 +54,14 @@ export async function nextSets(
   deps: QueueDeps,
   sql: Queries,
   asked: readonly SetsQuery[],
-): Promise<readonly (Next | null)[]> {
+): Promise<readonly ({ readonly sets: readonly PendingSet[]; readonly more: boolean } | null)[]> {
   const rows = await sql.query<Row>(READ, [
     asked.map(({ stream }) => stream.id),
     asked.map(({ stream }) => stream.client),
     asked.map(({ countMax }) => countMax + 1),
   ])
   const found = new Map(rows.map((row) => [row.id, row]))
-  const drawn: Drawn[] = []
+  const drawn: Awaited<ReturnType<typeof draw>>[] = []
   for (const one of asked) drawn.push(await draw(deps, sql, { ...one, row: found.get(one.stream.id) }))
   const stored = await store(sql, drawn)
   return drawn.map((one) => (stored.has(one.stream.id) ? { sets: [...one.old, ...one.sets], more: one.more } : null))
@@ -77,23 +76,16 @@ export async function listenerOf(issuer: string, sql: Queries, stream: Stream): 
 function asListener(issuer: string, stream: Stream, row: Row | undefined): Listener {
   const client = row?.client ?? null
   return {
-    audience: client && {
-      bounds: [client.organization, stream.organization],
-      app: client.app,
-      subjectFormat: stream.subjectFormat,
-      eventsDelivered: new Set(eventsDelivered(issuer, stream)),
-    },
+    audience: client && audienceOf(issuer, stream, client),
     removed: (row?.removed ?? []).map((subject) => parseSubject(subject)),
   }
 }
-
-type Drawn = Move & { readonly old: readonly PendingSet[]; readonly more: boolean }
 
 async function draw(
   deps: QueueDeps,
   sql: Queries,
   { stream, ahead, countMax, row }: SetsQuery & { readonly row: Row | undefined },
-): Promise<Drawn> {
+): Promise<Move & { readonly old: readonly PendingSet[]; readonly more: boolean }> {
   const pending = row?.pending ?? []
   const old = await Promise.all(pending.slice(0, countMax).map((set) => withPublishedKey(deps, sql, stream, set)))
   const free = countMax - old.length

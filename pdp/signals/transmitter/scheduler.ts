@@ -3,7 +3,7 @@
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { Deliver } from './deliverer.ts'
-import { type Audience, contentOf, eventsDelivered, type OutboxRow } from './events.ts'
+import { type Audience, audienceOf, contentOf, type OutboxRow } from './events.ts'
 import type { Feed } from './feed.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
@@ -39,7 +39,7 @@ const PASS = `
   update signal_stream t set cursor_seq = $2 where t.cursor_seq < $2 and t.stream_id in (
     select stream_id from signal_stream where stream_id = any($1) for update skip locked)`
 
-export type Scheduler = {
+type Scheduler = {
   /** To be called when there may be something to send on this stream. */
   wake(id: string): void
   /** To be called when streams were written: all are read again at once. */
@@ -177,7 +177,7 @@ function createEntries(issuer: string, feed: Feed) {
   /** The entry for a row. If its settings are unchanged, `announce` has seen all events since, and `wanted` stays. */
   function entryOf(row: Row, before: Entry | undefined): Entry {
     if (before !== undefined && isSame(before.row, row)) return { ...before, row }
-    const audience = audienceOf(issuer, row)
+    const audience = audienceOf(issuer, row, { organization: row.clientOrganization, app: row.clientApp })
     const ahead = feed.recent(row.cursor)
     const own = ahead?.findLast((event) => contentOf(issuer, event, audience) !== null)
     const isAll = ahead !== null && (ahead.at(-1)?.seq ?? row.cursor) >= feed.newest()
@@ -317,13 +317,6 @@ const isSame = (a: Row, b: Row): boolean =>
   a.clientApp === b.clientApp &&
   a.subjectFormat === b.subjectFormat &&
   String(a.eventsRequested) === String(b.eventsRequested)
-
-const audienceOf = (issuer: string, row: Row): Audience => ({
-  bounds: [row.organization, row.clientOrganization],
-  app: row.clientApp,
-  subjectFormat: row.subjectFormat,
-  eventsDelivered: new Set(eventsDelivered(issuer, row)),
-})
 
 /** Runs one round of a stream at a time in this process, and another after it if there were new events meanwhile. */
 function createRounds(deps: {

@@ -10,11 +10,11 @@ import {
   addSubject,
   createStream,
   deleteStream,
+  lockStream,
   newStreamId,
   type Receiver,
   readStream,
   removeSubject,
-  STREAM_COLUMNS,
   STREAMS_PER_CLIENT_MAX,
   type Stream,
   type StreamStatus,
@@ -119,11 +119,8 @@ export function createStreamWrites(deps: StreamWritesDeps): StreamWrites {
 function operatorWrites({ sql, queue, onWritten }: StreamWritesDeps): StreamWrites['operator'] {
   async function locked(id: string, work: (tx: Queries, stream: Stream) => Promise<unknown>): Promise<boolean> {
     const found = await sql.transaction(async (tx) => {
-      const [stream] = await tx.query<Stream>(
-        `select ${STREAM_COLUMNS} from signal_stream s where s.stream_id = $1 for update`,
-        [id],
-      )
-      if (stream === undefined) return false
+      const stream = await lockStream(tx, id)
+      if (stream === null) return false
       await work(tx, stream)
       return true
     })

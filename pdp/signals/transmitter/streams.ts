@@ -85,6 +85,15 @@ export async function readStream(
   return row ?? null
 }
 
+/** The stream of any receiver, whose row stays locked until the transaction ends; null when it does not exist. */
+export async function lockStream(sql: Queries, id: string): Promise<Stream | null> {
+  const [row] = await sql.query<Stream>(
+    `select ${STREAM_COLUMNS} from signal_stream s where s.stream_id = $1 for update`,
+    [id],
+  )
+  return row ?? null
+}
+
 export const newStreamId = (): string => randomBytes(STREAM_ID_BYTES).toString('base64url')
 
 /** Creates a stream that begins after the newest event. Null when the receiver has as many streams as it may have. */

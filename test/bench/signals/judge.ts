@@ -1,5 +1,5 @@
 /** What receivers must have been sent, by the outbox itself: nothing lost, nothing twice with other bytes, all in order. */
-import { decodeSet } from '../../../pdp/signals/set/set.ts'
+import { parseSet, parseSetClaims } from '../../../pdp/signals/set/set.ts'
 import { jtiOf } from '../../../pdp/signals/transmitter/queue.ts'
 import { masterKeys, type World } from './world.ts'
 
@@ -44,7 +44,7 @@ export function judge(
     let last = -1
     sum.expected += own.length
     for (const { token, atMs } of world.receiver.received.get(stream)?.slice(from.get(stream) ?? 0) ?? []) {
-      const { jti } = decodeSet(token).claims
+      const { jti } = parseSetClaims(parseSet(token).payload)
       const place = places.get(jti)
       const before = texts.get(jti)
       texts.set(jti, before ?? token)

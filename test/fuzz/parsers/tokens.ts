@@ -4,7 +4,7 @@ import type { AccessClaims } from '../../../pdp/shared/token/claims.ts'
 import { createProofVerifier } from '../../../pdp/shared/token/dpop.ts'
 import { TokenError } from '../../../pdp/shared/token/errors.ts'
 import { SetError } from '../../../pdp/signals/set/errors.ts'
-import { decodeSet, SET_TYPE } from '../../../pdp/signals/set/set.ts'
+import { parseSet, parseSetClaims, SET_TYPE } from '../../../pdp/signals/set/set.ts'
 import { formatSubject, parseSubject, subjectKey } from '../../../pdp/signals/set/subjects.ts'
 import { ecKeys, proof, thumbprint } from '../../support/peers/issuer.ts'
 import { must, type Parser, readOrRefused } from '../play.ts'
@@ -66,19 +66,19 @@ const set: Parser = {
     .filter(
       (text) =>
         readOrRefused(
-          () => decodeSet(text),
+          () => parseSetClaims(parseSet(text).payload),
           (error) => error instanceof SetError,
         ) !== undefined,
     ),
   words: ['.', 'eyJ', '=', '-', '_'],
   read(text) {
     const found = readOrRefused(
-      () => decodeSet(text),
+      () => parseSetClaims(parseSet(text).payload),
       (error) => error instanceof SetError,
     )
     if (found === undefined) return false
     judgeJws(text)
-    const { subject, aud } = found.claims
+    const { subject, aud } = found
     const again = parseSubject(JSON.parse(JSON.stringify(formatSubject(subject))))
     must(subjectKey(again) === subjectKey(subject), 'its subject is not printed as it was read')
     must(aud.length > 0 && aud.every((one) => one !== ''), 'it is for nobody')

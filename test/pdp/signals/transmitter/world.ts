@@ -5,7 +5,7 @@ import { exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose'
 import { appendEvents, type OutboxEvent } from '../../../../pdp/engine/store/postgres/outbox.ts'
 import { ENVIRONMENT } from '../../../../pdp/shared/domain/journal.ts'
 import type { JsonObject } from '../../../../pdp/shared/domain/json.ts'
-import { decodeSet, type SetClaims } from '../../../../pdp/signals/set/set.ts'
+import { parseSet, parseSetClaims, type SetClaims } from '../../../../pdp/signals/set/set.ts'
 import type { TransmitterDeps } from '../../../../pdp/signals/transmitter/transmitter.ts'
 import { type Answer, CONTEXT, ISSUER, type Served, serve } from '../../server/serve/harness.ts'
 
@@ -42,7 +42,7 @@ export async function startReceiver(): Promise<Receiver> {
     const chunks: Buffer[] = []
     for await (const chunk of req) chunks.push(chunk)
     const token = Buffer.concat(chunks).toString()
-    const one = { token, claims: decodeSet(token).claims, headers: req.headers, atMs: Date.now() }
+    const one = { token, claims: parseSetClaims(parseSet(token).payload), headers: req.headers, atMs: Date.now() }
     pushed.push(one)
     receiver.answer(one, res)
     for (const check of [...waiting]) check()
@@ -166,4 +166,4 @@ export const versionsOf = (pushed: readonly Pushed[]): readonly unknown[] =>
   pushed.map(({ claims }) => claims.event.members.version)
 /** The SETs of a poll, in order. */
 export const setsOf = ({ body }: Answer): readonly SetClaims[] =>
-  Object.values((body as { sets: JsonObject }).sets).map((token) => decodeSet(String(token)).claims)
+  Object.values((body as { sets: JsonObject }).sets).map((token) => parseSetClaims(parseSet(String(token)).payload))
