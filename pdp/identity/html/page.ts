@@ -1,10 +1,27 @@
 /** The pages that people see: plain HTML that needs no JavaScript. The `html` template escapes every value. */
+import type { ServerResponse } from 'node:http'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { brandFooter, brandHeader, links, pagePolicy, picture } from '../../shared/pages/brand.ts'
 import { urlOf } from '../oauth/paths.ts'
+import type { Context } from '../oauth/request.ts'
+import { STATUS, type StatusName } from '../oauth/status.ts'
 import type { Frame } from './frame.ts'
 
 export type Page = { readonly html: string; readonly headers: { readonly [name: string]: string } }
+
+/** The page that answers a request. */
+export type View = { readonly outcome: StatusName; readonly page: Page }
+
+export function send(res: ServerResponse, { outcome, page }: View): void {
+  res.writeHead(STATUS[outcome], page.headers)
+  res.end(page.html)
+}
+
+/** Answers oidc-provider's request with the page. The status stays. */
+export function show(ctx: Pick<Context, 'set' | 'body'>, { headers, html }: Page): void {
+  ctx.set({ ...headers })
+  ctx.body = html
+}
 
 /** Scripts that may run; by default none. `script`: the source of one within the page. `files`: paths of ours. */
 export type Scripts = { readonly script?: string; readonly files?: readonly string[] }

@@ -2,6 +2,7 @@
 import type { Provider } from 'oidc-provider'
 import { errorPage } from '../html/error-page.ts'
 import { type FrameOf, frameForContext } from '../html/frame.ts'
+import { show } from '../html/page.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
 import { STATUS } from '../oauth/status.ts'
@@ -56,7 +57,5 @@ function refuse(ctx: Context, frameOf: FrameOf): void {
     ctx.body = { error: 'temporarily_unavailable', error_description: DETAIL }
     return
   }
-  const page = errorPage(frameForContext(frameOf, ctx), { trouble: 'tooMany', code: 'temporarily_unavailable' })
-  for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
-  ctx.body = page.html
+  show(ctx, errorPage(frameForContext(frameOf, ctx), { trouble: 'tooMany', code: 'temporarily_unavailable' }))
 }

@@ -5,7 +5,7 @@ import { PdpError } from '../../shared/domain/errors.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { errorPage, troubleOf } from '../html/error-page.ts'
 import { type FrameOf, frameForContext } from '../html/frame.ts'
-import type { Page } from '../html/page.ts'
+import { show } from '../html/page.ts'
 import { BusyError } from '../limits/attempts.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { type Context, contextOf } from '../oauth/request.ts'
@@ -99,11 +99,6 @@ function answerUncaught(
     const view = { trouble: troubleOf(answer.error), code: answer.error, detail: answer.error_description }
     show(ctx, errorPage(frameForContext(frameOf, ctx), view))
   }
-}
-
-function show(ctx: Context, page: Page): void {
-  for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
-  ctx.body = page.html
 }
 
 const isBusy = (failure: unknown): boolean => failure instanceof BusyError

@@ -6,7 +6,7 @@ import { createAttempts } from '../../shared/base/attempts.ts'
 import { unescapeHtml } from '../../shared/base/html.ts'
 import { errorPage, type Trouble, troubleOf } from '../html/error-page.ts'
 import { type Frame, type FrameOf, frameForContext, nameOf } from '../html/frame.ts'
-import type { Page } from '../html/page.ts'
+import { type Page, show } from '../html/page.ts'
 import type { ClientOf } from '../limits/limit-address.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { type Context, contextOf, type Params, paramsOf, requireSession, xsrfOf } from '../oauth/request.ts'
@@ -76,7 +76,7 @@ export function createProviderPages(deps: PagesDeps): ProviderPages {
     renderError(ctx, { error: code, error_description: detail = '' }, error) {
       const usual = error instanceof errors.SessionNotFound ? 'expired' : troubleOf(code)
       const { [ctx.path]: more = {} } = usual === 'application' ? ON_SIGN_OUT : {}
-      send(ctx, errorPage(frameForContext(frameOf, ctx), { trouble: usual, code, detail, ...more }))
+      show(ctx, errorPage(frameForContext(frameOf, ctx), { trouble: usual, code, detail, ...more }))
     },
     install(provider) {
       device.install(provider)
@@ -93,7 +93,7 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
     accountId === undefined ? `address ${clientOf(req)}` : `person ${accountId}`
 
   function askForCode(ctx: Context, problem: CodeProblem | null): void {
-    send(ctx, deviceCodePage(frameForContext(frameOf, ctx), { action, xsrf: xsrfIn(ctx), problem }))
+    show(ctx, deviceCodePage(frameForContext(frameOf, ctx), { action, xsrf: xsrfIn(ctx), problem }))
   }
   async function confirmCode(
     ctx: Context,
@@ -106,7 +106,7 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
       organization: await shownName(directory, session, params.organization ?? client.portcullis_organization),
     }
     const uiLocales = paramsOf(ctx.oidc).ui_locales ?? params.ui_locales
-    send(ctx, deviceConfirmPage(frameOf(ctx.req, { client, uiLocales }), view))
+    show(ctx, deviceConfirmPage(frameOf(ctx.req, { client, uiLocales }), view))
   }
   /** Asks to confirm the code that came in the URL (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
   async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
@@ -133,7 +133,7 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
     },
     userCodeConfirmSource: (ctx: Context, _form: string, client: Client, _info: object, userCode: string) =>
       confirmCode(ctx, { client, userCode, params: paramsOf(ctx.oidc.entities.DeviceCode ?? {}) }),
-    successSource: (ctx: Context) => send(ctx, deviceDonePage(frameForContext(frameOf, ctx))),
+    successSource: (ctx: Context) => show(ctx, deviceDonePage(frameForContext(frameOf, ctx))),
   }
   return {
     feature,
@@ -164,7 +164,7 @@ function commonScopes(of: string | undefined, asked: string | undefined): readon
 function refuseGuess(ctx: Context, frame: Frame, action: string): void {
   ctx.status = STATUS.tooMany
   ctx.set('retry-after', String(WRONG_CODES.windowMs / 1_000))
-  send(ctx, deviceCodePage(frame, { action, xsrf: '', problem: 'tooMany' }))
+  show(ctx, deviceCodePage(frame, { action, xsrf: '', problem: 'tooMany' }))
 }
 
 function restart(ctx: Context, action: string): void {
@@ -193,9 +193,9 @@ function createLogoutPages({ issuer, frameOf }: PagesDeps) {
     enabled: true,
     logoutSource: async (ctx: Context) => {
       if (isHintOfSession(ctx)) return endSession(ctx)
-      send(ctx, logoutPage(frame(ctx), { action: confirm, xsrf: xsrfIn(ctx) }))
+      show(ctx, logoutPage(frame(ctx), { action: confirm, xsrf: xsrfIn(ctx) }))
     },
-    postLogoutSuccessSource: (ctx: Context) => send(ctx, signedOutPage(frame(ctx))),
+    postLogoutSuccessSource: (ctx: Context) => show(ctx, signedOutPage(frame(ctx))),
   }
 
   function formPost(ctx: Context, made: string): Page {
@@ -216,10 +216,10 @@ function createLogoutPages({ issuer, frameOf }: PagesDeps) {
         const ctx = contextOf(koa)
         await next()
         if (typeof ctx.body !== 'string' || !ctx.body.includes(SELF_SENDING)) return
-        if (!ctx.body.includes(toOurselves)) return send(ctx, formPost(ctx, ctx.body))
+        if (!ctx.body.includes(toOurselves)) return show(ctx, formPost(ctx, ctx.body))
         const xsrf = xsrfIn(ctx)
         const isHandOver = ctx.path !== PATHS.logout
-        send(ctx, handOverPage(frame(ctx), { action: confirm, xsrf, isHandOver }))
+        show(ctx, handOverPage(frame(ctx), { action: confirm, xsrf, isHandOver }))
       }),
   }
 }
@@ -242,9 +242,4 @@ const PROBLEMS: { readonly [name: string]: CodeProblem } = {
 function codeProblem(out: object | undefined, error: CodeError | undefined): CodeProblem | null {
   if (error !== undefined) return PROBLEMS[error.name] ?? 'failed'
   return out === undefined ? null : 'failed'
-}
-
-function send(ctx: Context, page: Page): void {
-  for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value)
-  ctx.body = page.html
 }

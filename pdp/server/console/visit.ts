@@ -1,5 +1,6 @@
 /** One request of a signed-in person: identity, rights, and the management API with these rights. */
 import type { FastifyRequest } from 'fastify'
+import { cookieOf } from '../../identity/oauth/own-cookies.ts'
 import { holdsScope } from '../../identity/oauth/scopes.ts'
 import type { ConsoleIdentity, ConsoleSession } from '../../identity/people/sign-in/console-sessions.ts'
 import type { Html } from '../../shared/base/html.ts'
@@ -113,7 +114,7 @@ export async function openVisit(
     query,
     form: (name) => one(request.body, name),
     sent: sentForm(request.url, request.body),
-    reading: { nowMs: deps.clock(), zone: zoneOf(request) },
+    reading: { nowMs: deps.clock(), zone: zoneIn(cookieOf(request, ZONE_COOKIE)) },
     may: (scope) => holdsScope(wide, scope) || holdsScope(here, scope),
     mayEverywhere: (scope) => holdsScope(wide, scope),
     mayWithin: async (scope, at) =>
@@ -164,10 +165,6 @@ function managementAs(
 
 /** The cookie with the reader's time zone, which a script or the person chose. */
 export const ZONE_COOKIE = 'portcullis_zone'
-const zoneOf = ({ headers }: FastifyRequest): string => {
-  const given = (headers.cookie ?? '').split(/; */).find((pair) => pair.startsWith(`${ZONE_COOKIE}=`))
-  return zoneIn(given?.slice(ZONE_COOKIE.length + 1) ?? '')
-}
 
 /** The first value of a parameter that was given several times. */
 function one(values: unknown, name: string): string {
@@ -177,7 +174,17 @@ function one(values: unknown, name: string): string {
 }
 
 /** The problem in an answer of the API. */
-function problemIn(value: { code: RequestProblemCode; detail?: string; errors?: readonly ApiIssue[] }): RequestProblem {
+function problemIn(value: {
+  code: RequestProblemCode
+  detail?: string
+  errors?: readonly {
+    readonly pointer?: string
+    readonly parameter?: string
+    readonly line?: number
+    readonly column?: number
+    readonly detail: string
+  }[]
+}): RequestProblem {
   const code = Object.hasOwn(STATUS, value.code) ? value.code : 'internal'
   if (value.errors?.some(({ parameter }) => parameter === 'page_token'))
     return new RequestProblem(
@@ -189,13 +196,6 @@ function problemIn(value: { code: RequestProblemCode; detail?: string; errors?: 
     message: detail,
   }))
   return new RequestProblem(code, value.detail ?? 'the call was refused', { issues })
-}
-type ApiIssue = {
-  readonly pointer?: string
-  readonly parameter?: string
-  readonly line?: number
-  readonly column?: number
-  readonly detail: string
 }
 
 /** Organizations that the person may choose: all with an environment-wide role, else those with a membership or a role. */

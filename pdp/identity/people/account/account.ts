@@ -1,5 +1,6 @@
 /** Pages at `/account`, on which people manage their own accounts. They need no JavaScript. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { send, type View } from '../../html/page.ts'
 import { readScripts } from '../../html/page-scripts.ts'
 import { createSharedAttempts } from '../../limits/shared-attempts.ts'
 import { isCrossSite, readForm } from '../../oauth/forms.ts'
@@ -16,11 +17,11 @@ import type { AccountDeps, AccountParts } from './deps.ts'
 import { askForLink, askForNew, sendLink, takeNew } from './forgotten.ts'
 import { endOne, showHome } from './home.ts'
 import { askWho, signInFirst, takeWho } from './own-sign-in.ts'
-import { goTo, refused, send, type View } from './page-parts.ts'
+import { goTo, refused } from './page-parts.ts'
 import { changePasskeys, showPasskeys } from './passkeys.ts'
 import { showChange, takeChange } from './password-change.ts'
 import { askToConfirm, verify } from './verification.ts'
-import { type AccountVisit, isOwnForm, type Person, personOf } from './visit.ts'
+import { type AccountVisit, type Change, isOwnForm, type Person, personOf } from './visit.ts'
 
 const MAIL_WINDOW_MS = 3_600_000
 
@@ -42,11 +43,7 @@ export type Screen = {
 }
 type OwnScreen = {
   show(parts: AccountParts, visit: AccountVisit, person: Person): Promise<View>
-  act(
-    parts: AccountParts,
-    visit: AccountVisit,
-    by: { readonly person: Person; readonly form: URLSearchParams },
-  ): Promise<View>
+  act(parts: AccountParts, visit: AccountVisit, by: Change): Promise<View>
 }
 
 /** A screen for a person who is signed in. A change needs a recent sign-in, and a form that was made for this session. */

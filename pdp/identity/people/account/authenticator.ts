@@ -2,6 +2,7 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
+import type { View } from '../../html/page.ts'
 import { qrCode } from '../../html/qr-code.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { RECOVERY_CODES_COUNT } from '../factors/recovery-codes.ts'
@@ -12,11 +13,10 @@ import { startSession } from '../sign-in/approval-sign-in.ts'
 import { waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import type { AccountParts } from './deps.ts'
 import { signedOutPage } from './own-sign-in.ts'
-import { alertOf, hidden, shown, type View } from './page-parts.ts'
-import type { AccountVisit, Person } from './visit.ts'
+import { alertOf, hidden, shown } from './page-parts.ts'
+import type { AccountVisit, Change, Person } from './visit.ts'
 
 type Problem = 'wrong' | 'expired'
-type Change = { readonly person: Person; readonly form: URLSearchParams }
 
 export async function showAuthenticator(parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> {
   const { frame } = visit

@@ -1,6 +1,7 @@
 /** Cookies of these pages: the mark of the browser that asked for a mail, and the token of a mail's link while its page is open. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { cookieOf, createSetCookie, hostCookie } from '../../oauth/own-cookies.ts'
 import { digestOf, KEPT_SECONDS, type MailedKind } from '../mail/mailed-tokens.ts'
 
 /** 256 random bits in base64url. */
@@ -20,32 +21,19 @@ export type BrowserCookies = {
 }
 
 export function createBrowserCookies({ issuer }: { readonly issuer: string }): BrowserCookies {
-  const isSecure = issuer.startsWith('https:')
-  // RFC 6265bis section 4.1.3.2: with this prefix no other host, and nothing in plain text, can set it.
-  const nameOf = (of: MailedKind | 'browser'): string =>
-    isSecure ? `__Host-portcullis-mail-${of}` : `portcullis_mail_${of}`
-  const set = (res: ServerResponse, pair: string, seconds: number): void =>
-    void res.appendHeader(
-      'set-cookie',
-      `${pair}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`,
-    )
+  const nameOf = (of: MailedKind | 'browser'): string => hostCookie(issuer, `mail-${of}`)
+  const set = createSetCookie(issuer)
   return {
     mark(req, res) {
       const present = cookieOf(req, nameOf('browser'))
       const value = VALUE.test(present) ? present : randomBytes(32).toString('base64url')
-      set(res, `${nameOf('browser')}=${value}`, KEPT_SECONDS.reset)
+      set(res, `${nameOf('browser')}=${value}`, { seconds: KEPT_SECONDS.reset })
       return digestOf(value)
     },
     isSame: (req, browser) => browser === null || digestOf(cookieOf(req, nameOf('browser'))) === browser,
-    keep: (res, kind, token) => set(res, `${nameOf(kind)}=${VALUE.test(token) ? token : ''}`, PAGE_SECONDS),
+    keep: (res, kind, token) =>
+      set(res, `${nameOf(kind)}=${VALUE.test(token) ? token : ''}`, { seconds: PAGE_SECONDS }),
     kept: (req, kind) => cookieOf(req, nameOf(kind)),
-    drop: (res, kind) => set(res, `${nameOf(kind)}=`, 0),
+    drop: (res, kind) => set(res, `${nameOf(kind)}=`, { seconds: 0 }),
   }
-}
-
-function cookieOf({ headers }: IncomingMessage, name: string): string {
-  for (const pair of (headers.cookie ?? '').split(/; */)) {
-    if (pair.startsWith(`${name}=`)) return pair.slice(name.length + 1)
-  }
-  return ''
 }

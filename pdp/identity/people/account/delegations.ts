@@ -5,14 +5,14 @@ import { DELEGATED_SCOPES_MAX } from '../../../shared/domain/subjects.ts'
 import { fill, fillText } from '../../../shared/pages/words.ts'
 import { type OfferedChoice, organizationField } from '../../html/consent-page.ts'
 import type { Frame } from '../../html/frame.ts'
-import { strong } from '../../html/page.ts'
+import { strong, type View } from '../../html/page.ts'
 import type { OwnDelegation } from '../../issuer/tokens/delegations.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { isPlatformScope, splitScope } from '../../oauth/scopes.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import type { AccountParts } from './deps.ts'
-import { hidden, shown, timeOf, type View } from './page-parts.ts'
-import type { AccountVisit, Person } from './visit.ts'
+import { accountLink, donePage, hidden, shown, timeOf } from './page-parts.ts'
+import type { AccountVisit, Change, Person } from './visit.ts'
 
 export const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const DAYS = { day: 1, month: 30, year: 365 } as const
@@ -68,7 +68,7 @@ ${scopes.length === 0 ? EMPTY : html`<fieldset><legend>${texts.which}</legend>${
 <label for="until">${texts.howLong}</label>
 <select id="until" name="until">${Object.keys(DAYS).map((key) => html`<option value="${key}">${texts.periods[key as keyof typeof DAYS]}</option>`)}<option value="open">${texts.periods.open}</option></select>
 <button type="submit">${texts.grant}</button></form>
-<p><a href="${frame.mount}${PATHS.account}">${texts.back}</a></p>`,
+${accountLink(frame, texts.back)}`,
   )
 }
 
@@ -78,20 +78,13 @@ const whichClient = ({ mount, words: { account, common } }: Frame): Html =>
 <input id="client" name="client_id" type="text" autocomplete="off" maxlength="256" required><button type="submit">${common.continue}</button></form>
 <p><a href="${mount}${PATHS.account}">${account.delegations.back}</a></p>`
 
-const refusal = (frame: Frame): View =>
-  shown(
-    frame,
-    frame.words.account.delegations.title,
-    html`<p role="alert">${frame.words.account.delegations.unknown}</p><p><a href="${frame.mount}${PATHS.account}">${frame.words.account.delegations.back}</a></p>`,
-    'invalid',
-  )
+function refusal(frame: Frame): View {
+  const { title, unknown, back } = frame.words.account.delegations
+  return shown(frame, title, html`<p role="alert">${unknown}</p>${accountLink(frame, back)}`, 'invalid')
+}
 
 /** Grants the scopes that the person ticked, if the client had asked for them; other fields of the form do not count. */
-export async function delegate(
-  parts: AccountParts,
-  visit: AccountVisit,
-  { person, form }: { person: Person; form: URLSearchParams },
-): Promise<View> {
+export async function delegate(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   const { frame } = visit
   const { delegations: texts } = frame.words.account
   const request = await requestOf(parts, visit, person)
@@ -107,11 +100,8 @@ export async function delegate(
   const pair = { organization: chosen.id, client, user: person.user.id }
   await parts.delegations.grant(pair, { scopes, expiresAtMs, context: contextOf(person.user.id) })
   parts.log.info({ event: 'delegation_granted', ...pair, scopes: scopes.join(' ') })
-  return shown(
-    frame,
-    texts.title,
-    html`<p role="status">${fill(texts.granted, { application: strong(name), organization: strong(chosen.name) })}</p><p><a href="${frame.mount}${PATHS.account}">${texts.back}</a></p>`,
-  )
+  const text = fill(texts.granted, { application: strong(name), organization: strong(chosen.name) })
+  return donePage(frame, { title: texts.title, text, back: texts.back })
 }
 
 const choiceOf = (choice: OfferedChoice, id: string | null) =>

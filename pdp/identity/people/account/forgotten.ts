@@ -6,7 +6,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Html, html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { strong } from '../../html/page.ts'
+import { strong, type View } from '../../html/page.ts'
 import type { Words } from '../../html/words/words.ts'
 import { BusyError } from '../../limits/attempts.ts'
 import type { Source } from '../../limits/devices.ts'
@@ -17,7 +17,7 @@ import { opensToOthers } from '../passwords/new-password.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
 import { waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import type { AccountParts } from './deps.ts'
-import { alertOf, type NewPasswordProblem, newPasswordFields, shown, type View } from './page-parts.ts'
+import { alertOf, type NewPasswordProblem, newPasswordFields, outcomeOfNew, shown } from './page-parts.ts'
 import type { AccountVisit } from './visit.ts'
 
 /** Limits of an hour. ASKS_MAX: requests from one address. MAILS_MAX: mails to one person, for strangers and for each own device. */
@@ -77,18 +77,17 @@ const codesOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, browser: stri
   })
 const spaced = (code: string): string => `${code.slice(0, CODE_DIGITS / 2)} ${code.slice(CODE_DIGITS / 2)}`
 
-type ResetRequest = {
-  readonly email: string
-  readonly source: Source
-  readonly browser: string
-  /** The texts in the language of the page. */
-  readonly texts: Words['account']['mails']['reset']
-}
-
 async function mailLink(
   { issuer, sql, directory, tokens, mailer, mailAttempts, log }: AccountParts,
-  { email, source, browser, texts }: ResetRequest,
+  asked: {
+    readonly email: string
+    readonly source: Source
+    readonly browser: string
+    /** The texts in the language of the page. */
+    readonly texts: Words['account']['mails']['reset']
+  },
 ): Promise<void> {
+  const { email, source, browser, texts } = asked
   const person = isEmail(email) ? await directory.userByEmail(email) : null
   // A person without a password signs in by other means: a mail must not become a further one.
   if (person === null || person.passwordHash === null || person.email === null || !isMailAddress(person.email)) {
@@ -156,9 +155,10 @@ export async function hashed(
   }
 }
 
-type TokenOrView = { readonly token: string; readonly email: string } | { readonly view: View }
-
-async function tokenOf({ sql, tokens, cookies }: AccountParts, { req, frame }: AccountVisit): Promise<TokenOrView> {
+async function tokenOf(
+  { sql, tokens, cookies }: AccountParts,
+  { req, frame }: AccountVisit,
+): Promise<{ readonly token: string; readonly email: string } | { readonly view: View }> {
   const token = cookies.kept(req, 'reset')
   const found = token === '' ? null : await tokens.find(sql, 'reset', token)
   if (found === null) return { view: gone(frame) }
@@ -212,7 +212,6 @@ const another = ({ mount, words }: Frame): Html =>
   html`<p><a href="${mount}${PATHS.accountForgotten}">${words.account.reset.again}</a></p>`
 
 function newPasswordPage(frame: Frame, email: string, problem: NewPasswordProblem | null): View {
-  const outcome = problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : 'invalid'
   const { reset, passwordProblems } = frame.words.account
   return shown(
     frame,
@@ -222,7 +221,7 @@ function newPasswordPage(frame: Frame, email: string, problem: NewPasswordProble
 ${newPasswordFields(frame.words, { email, problem })}
 <button type="submit">${reset.save}</button>
 </form>`,
-    outcome,
+    outcomeOfNew(problem),
     'script',
   )
 }

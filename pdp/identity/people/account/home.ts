@@ -2,15 +2,15 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { strong } from '../../html/page.ts'
+import { strong, type View } from '../../html/page.ts'
 import type { BrowserSession } from '../../issuer/tokens/revocation.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import { leftOf } from './authenticator.ts'
 import { delegationsOf, endDelegation } from './delegations.ts'
 import type { AccountParts } from './deps.ts'
-import { alertOf, hidden, shown, timeOf, type View } from './page-parts.ts'
-import type { AccountVisit, Person } from './visit.ts'
+import { alertOf, hidden, shown, timeOf } from './page-parts.ts'
+import type { AccountVisit, Change, Person } from './visit.ts'
 
 const LISTED_MAX = 100
 /** How often the list of sessions is read; each time all that it shows are ended. */
@@ -24,18 +24,12 @@ const APPLICATIONS = `
 const NAMES = `select client_id as id, coalesce(metadata ->> 'client_name', client_id) as name from client where client_id = any($1)`
 const GRANTS = 'select grant_id as id from grant_binding where user_id = $1 and client_id = $2'
 
-type ApplicationRow = { readonly id: string; readonly name: string; readonly at: number; readonly offline: boolean }
-
 export async function showHome(parts: AccountParts, { frame }: AccountVisit, person: Person): Promise<View> {
   return home(parts, { frame, person }, null)
 }
 
 /** Ends a session or a connection of this person. One that belongs to another person counts as missing. */
-export async function endOne(
-  parts: AccountParts,
-  { frame }: AccountVisit,
-  { person, form }: { person: Person; form: URLSearchParams },
-): Promise<View> {
+export async function endOne(parts: AccountParts, { frame }: AccountVisit, { person, form }: Change): Promise<View> {
   if (form.has('others')) {
     await endOthers(parts, person)
     return home(parts, { frame, person }, 'othersEnded')
@@ -92,7 +86,10 @@ async function home(
   const { user, session } = person
   const [sessions, applications, has, left, passkeys] = await Promise.all([
     parts.revocations.sessionsOf(user.id),
-    sql.query<ApplicationRow>(APPLICATIONS, [user.id]),
+    sql.query<{ readonly id: string; readonly name: string; readonly at: number; readonly offline: boolean }>(
+      APPLICATIONS,
+      [user.id],
+    ),
     secondFactor.kinds(user.id),
     secondFactor.recoveryCodesLeft(user.id),
     parts.passkeys.of(user.id),

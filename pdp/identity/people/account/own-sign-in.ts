@@ -1,5 +1,6 @@
 /** Signing in to these pages, and signing in again before a change. */
 import { html } from '../../../shared/base/html.ts'
+import type { View } from '../../html/page.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import { isSecond, type Turn } from '../sign-in/passkey-steps.ts'
@@ -7,7 +8,7 @@ import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import { loginPage, outcomeOf, type PageProblem, recoveryUsedPage, waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import { requestIn } from './delegations.ts'
 import type { AccountParts } from './deps.ts'
-import { goTo, shown, type View } from './page-parts.ts'
+import { goTo, shown } from './page-parts.ts'
 import { type AccountVisit, personOf } from './visit.ts'
 
 /** The name of these pages in the log and in sealed fields. */
@@ -106,7 +107,8 @@ async function finish(parts: AccountParts, visit: AccountVisit, signedIn: Signed
   return null
 }
 
-async function begin(parts: AccountParts, visit: AccountVisit, signedIn: SignedIn): Promise<void> {
+/** Begins a session of a person who has signed in. */
+export async function begin(parts: AccountParts, visit: AccountVisit, signedIn: SignedIn): Promise<void> {
   const provider = parts.provider()
   const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
   await startSession(parts, { ...visit, session }, signedIn)

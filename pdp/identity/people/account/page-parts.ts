@@ -3,13 +3,12 @@ import type { ServerResponse } from 'node:http'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { errorPage } from '../../html/error-page.ts'
 import type { Frame } from '../../html/frame.ts'
-import { type Page, page } from '../../html/page.ts'
+import { page, type View } from '../../html/page.ts'
 import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { STATUS, type StatusName } from '../../oauth/status.ts'
 import type { AccountVisit } from './visit.ts'
 
-export type View = { readonly outcome: StatusName; readonly page: Page }
 export type NewPasswordProblem = keyof Words['account']['passwordProblems']
 
 /** `script`: adds the script that makes the page easier to use. */
@@ -27,11 +26,6 @@ export const refused = ({ req, frame }: AccountVisit, trouble: 'crossSiteForm' |
   page: errorPage(frame, { trouble, code: 'invalid_request', again: req.url ?? PATHS.account }),
 })
 
-export function send(res: ServerResponse, { outcome, page }: View): void {
-  res.writeHead(STATUS[outcome], page.headers)
-  res.end(page.html)
-}
-
 /** Redirects to another of our pages by GET. `referrer`: whether that page learns the URL of this one. */
 export function goTo(res: ServerResponse, url: string, referrer: 'no-referrer' | 'same-origin' = 'no-referrer'): void {
   res.writeHead(STATUS.seeOther, { location: url, 'cache-control': 'no-store', 'referrer-policy': referrer })
@@ -40,6 +34,13 @@ export function goTo(res: ServerResponse, url: string, referrer: 'no-referrer' |
 
 export const alertOf = (text: string | null): Html =>
   text === null ? EMPTY : html`<p role="alert" id="problem">${text}</p>`
+
+export const accountLink = ({ mount }: Frame, text: string): Html =>
+  html`<p><a href="${mount}${PATHS.account}">${text}</a></p>`
+
+/** Says that something is done; `back`: the text of the link to the account. */
+export const donePage = (frame: Frame, view: { title: string; text: string | Html; back: string }): View =>
+  shown(frame, view.title, html`<p role="status">${view.text}</p>${accountLink(frame, view.back)}`)
 
 /** Hidden fields that come back with the form. */
 export const hidden = (fields: { readonly [name: string]: string }): readonly Html[] =>
@@ -53,6 +54,9 @@ export const usernameField = (email: string | null): Html =>
   email === null
     ? EMPTY
     : html`<input name="username" type="text" autocomplete="username" value="${email}" readonly hidden>`
+
+export const outcomeOfNew = (problem: NewPasswordProblem | null): StatusName =>
+  problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : problem === 'tooMany' ? 'tooMany' : 'invalid'
 
 /** `email`: null in a form that names the person already. */
 export function newPasswordFields(

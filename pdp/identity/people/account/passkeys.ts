@@ -2,7 +2,7 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { page } from '../../html/page.ts'
+import { page, type View } from '../../html/page.ts'
 import { passkeyParts } from '../../html/page-scripts.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { PASSKEYS_MAX, type Passkey } from '../factors/passkeys.ts'
@@ -12,12 +12,11 @@ import { startSession } from '../sign-in/approval-sign-in.ts'
 import { back, codesPage, recoveryPart } from './authenticator.ts'
 import type { AccountParts } from './deps.ts'
 import { signedOutPage } from './own-sign-in.ts'
-import { alertOf, hidden, type View } from './page-parts.ts'
-import type { AccountVisit, Person } from './visit.ts'
+import { alertOf, hidden } from './page-parts.ts'
+import type { AccountVisit, Change, Person } from './visit.ts'
 
 const PAGE = PATHS.accountPasskeys
 type Outcome = { readonly status: string } | { readonly problem: string } | null
-type Change = { readonly person: Person; readonly form: URLSearchParams }
 
 export const showPasskeys = (parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> =>
   list(parts, visit, person, null)

@@ -1,31 +1,29 @@
 /** Changes the password of a person who knows the current one. */
 import { html } from '../../../shared/base/html.ts'
 import type { Frame } from '../../html/frame.ts'
-import { PATHS } from '../../oauth/paths.ts'
+import type { View } from '../../html/page.ts'
 import { BY_PASSWORD } from '../sign-in/acr.ts'
 import { startSession } from '../sign-in/approval-sign-in.ts'
 import type { AccountParts } from './deps.ts'
 import { hashed } from './forgotten.ts'
 import { PAGE } from './own-sign-in.ts'
 import {
+  accountLink,
   alertOf,
+  donePage,
   hidden,
   type NewPasswordProblem,
   newPasswordFields,
+  outcomeOfNew,
   shown,
   usernameField,
-  type View,
 } from './page-parts.ts'
-import type { AccountVisit, Person } from './visit.ts'
+import type { AccountVisit, Change, Person } from './visit.ts'
 
 export const showChange = async (_parts: AccountParts, { frame }: AccountVisit, person: Person): Promise<View> =>
   changePage(frame, person, null)
 
-export async function takeChange(
-  parts: AccountParts,
-  visit: AccountVisit,
-  { person, form }: { person: Person; form: URLSearchParams },
-): Promise<View> {
+export async function takeChange(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   const { id, email } = person.user
   const password = form.get('password') ?? ''
   // The new password is checked first: a mistake in it tells nothing, and the current one then costs no try.
@@ -51,11 +49,7 @@ export async function takeChange(
   const ts = Math.floor(parts.clock() / 1_000)
   await startSession(parts, { ...visit, session: new Session() }, { accountId: id, ts, ...BY_PASSWORD })
   const { doneTitle, done, back } = visit.frame.words.account.change
-  return shown(
-    visit.frame,
-    doneTitle,
-    html`<p role="status">${done}</p><p><a href="${visit.frame.mount}${PATHS.account}">${back}</a></p>`,
-  )
+  return donePage(visit.frame, { title: doneTitle, text: done, back })
 }
 
 const PROBLEMS = {
@@ -68,8 +62,6 @@ const PROBLEMS = {
 } as const
 
 function changePage(frame: Frame, person: Person, problem: NewPasswordProblem | null): View {
-  const outcome =
-    problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : problem === 'tooMany' ? 'tooMany' : 'invalid'
   const { change, passwordProblems } = frame.words.account
   return shown(
     frame,
@@ -80,8 +72,8 @@ function changePage(frame: Frame, person: Person, problem: NewPasswordProblem | 
 <input id="present" name="present" type="password" autocomplete="current-password" maxlength="1024" required>
 ${newPasswordFields(frame.words, { email: null, problem })}
 <button type="submit">${change.save}</button>
-</form><p><a href="${frame.mount}${PATHS.account}">${change.back}</a></p>`,
-    outcome,
+</form>${accountLink(frame, change.back)}`,
+    outcomeOfNew(problem),
     'script',
   )
 }

@@ -5,13 +5,14 @@ import { lockPerson } from '../../../engine/store/journal-lock.ts'
 import { type Html, html } from '../../../shared/base/html.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { Frame } from '../../html/frame.ts'
+import type { View } from '../../html/page.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
 import { isMailAddress, linkMail } from '../mail/mail.ts'
 import { contextOf, whenDone } from '../passwords/new-password.ts'
 import type { AccountParts } from './deps.ts'
 import { MAILS_MAX } from './forgotten.ts'
-import { alertOf, hidden, shown, type View } from './page-parts.ts'
-import type { AccountVisit, Person } from './visit.ts'
+import { accountLink, alertOf, donePage, hidden, shown } from './page-parts.ts'
+import type { AccountVisit, Change, Person } from './visit.ts'
 
 export async function askToConfirm(parts: AccountParts, { req, frame }: AccountVisit, person: Person): Promise<View> {
   const found = await parts.tokens.find(parts.sql, 'verification', parts.cookies.kept(req, 'verification'))
@@ -27,11 +28,7 @@ export async function askToConfirm(parts: AccountParts, { req, frame }: AccountV
   )
 }
 
-export async function verify(
-  parts: AccountParts,
-  visit: AccountVisit,
-  { person, form }: { person: Person; form: URLSearchParams },
-): Promise<View> {
+export async function verify(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   return form.get('action') === 'send' ? mailLink(parts, visit, person) : confirm(parts, visit, person)
 }
 
@@ -77,8 +74,8 @@ async function confirm(
 }
 
 function verified(frame: Frame): View {
-  const { verification } = frame.words.account
-  return shown(frame, verification.doneTitle, html`<p role="status">${verification.done}</p>${back(frame)}`)
+  const { doneTitle, done, back } = frame.words.account.verification
+  return donePage(frame, { title: doneTitle, text: done, back })
 }
 
 /** `isDone`: the address is verified already, so a form or link that is used twice shows success. */
@@ -88,5 +85,4 @@ function notGood(frame: Frame, isDone: boolean): View {
   return shown(frame, goneTitle, html`${alertOf(gone)}${back(frame)}`, 'invalid')
 }
 
-const back = ({ mount, words }: Frame): Html =>
-  html`<p><a href="${mount}${PATHS.account}">${words.account.verification.back}</a></p>`
+const back = (frame: Frame): Html => accountLink(frame, frame.words.account.verification.back)

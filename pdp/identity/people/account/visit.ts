@@ -1,15 +1,14 @@
 /** A request for a page, and the person who sent it. */
-import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Session } from 'oidc-provider'
 import type { User } from '../../../engine/store/directory.ts'
 import type { Frame } from '../../html/frame.ts'
 import { BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
+import { formToken, hasFormToken } from '../sign-in/form-token.ts'
 import type { AccountParts } from './deps.ts'
 
 /** How long a sign-in counts as recent: as long as for changes in the console. */
 const FRESH_SECONDS = 900
-const FORM_PURPOSE = 'form-signature'
 
 export type AccountVisit = { readonly req: IncomingMessage; readonly res: ServerResponse; readonly frame: Frame }
 export type Person = {
@@ -25,6 +24,9 @@ export type Person = {
   readonly xsrf: string
 }
 
+/** A form of a person. */
+export type Change = { readonly person: Person; readonly form: URLSearchParams }
+
 /** The person; null when nobody is signed in, or the sign-in has ended. */
 export async function personOf(parts: AccountParts, { req, res }: AccountVisit): Promise<Person | null> {
   const provider = parts.provider()
@@ -39,22 +41,12 @@ export async function personOf(parts: AccountParts, { req, res }: AccountVisit):
   return {
     ...{ user, session, signedInAt, hasCode },
     isFresh: isRecent && (!hasCode || acr === BY_PASSWORD_AND_CODE.acr),
-    xsrf: xsrfOf(parts, session),
+    xsrf: formToken(parts.masterKeys, formsOf(session)),
   }
 }
 
-/** The token of the forms of a session. */
-const xsrfOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, { uid }: Session): string =>
-  signature(masterKeys.derive(FORM_PURPOSE)[0], uid)
+/** True for a form of ours that was made for this session. */
+export const isOwnForm = ({ masterKeys }: AccountParts, { session }: Person, form: URLSearchParams): boolean =>
+  hasFormToken(form, masterKeys, formsOf(session))
 
-/** True for a form of ours that was made for this session. This protects in addition to the cookie's SameSite=Lax. */
-export function isOwnForm({ masterKeys }: AccountParts, { session }: Person, form: URLSearchParams): boolean {
-  const given = Buffer.from(form.get('xsrf') ?? '')
-  return masterKeys.derive(FORM_PURPOSE).some((key) => {
-    const expected = Buffer.from(signature(key, session.uid))
-    return given.length === expected.length && timingSafeEqual(given, expected)
-  })
-}
-
-const signature = (key: Buffer, uid: string): string =>
-  createHmac('sha256', key).update(`account ${uid}`).digest('base64url')
+const formsOf = ({ uid }: Session): string => `account ${uid}`

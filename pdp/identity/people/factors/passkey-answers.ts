@@ -16,7 +16,6 @@ export type Registered = {
   readonly synced: boolean
   readonly transports: readonly string[]
 }
-export type Proven = { readonly counter: number }
 
 /** The relying party; null for an IP address, which WebAuthn excludes (level 3, section 5.1.2), and for plain HTTP to another machine. */
 export function partyOf(issuer: string): Party | null {
@@ -74,7 +73,7 @@ export async function verifyAssertion(
   { answer }: Assertion,
   key: Pick<Registered, 'id' | 'publicKey' | 'synced'>,
   expected: { readonly take: TakeChallenge; readonly party: Party; readonly userVerification: boolean },
-): Promise<Proven | null> {
+): Promise<{ readonly counter: number } | null> {
   const { verifyAuthenticationResponse } = await import('@simplewebauthn/server')
   const challenge = await taken(answer.response.clientDataJSON, expected.take)
   if (challenge === null) return null

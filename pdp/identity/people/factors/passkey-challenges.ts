@@ -2,6 +2,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Queries } from '../../../engine/store/directory.ts'
+import { cookieOf, createSetCookie, hostCookie } from '../../oauth/own-cookies.ts'
 
 export const CHALLENGE_SECONDS = 300
 /** 256 random bits in base64url. */
@@ -23,20 +24,17 @@ export function createPasskeyChallenges(deps: {
   readonly clock: () => number
 }): PasskeyChallenges {
   const { sql, clock } = deps
-  const isSecure = deps.issuer.startsWith('https:')
-  // RFC 6265bis section 4.1.3.2: with this prefix no other host, and nothing in plain text, can set it.
-  const name = isSecure ? '__Host-portcullis-passkey' : 'portcullis_passkey'
-  const browserOf = ({ headers }: IncomingMessage): string | null => {
-    const pair = (headers.cookie ?? '').split(/; */).find((one) => one.startsWith(`${name}=`))
-    const value = pair?.slice(name.length + 1) ?? ''
+  const setCookie = createSetCookie(deps.issuer)
+  const name = hostCookie(deps.issuer, 'passkey')
+  const browserOf = (req: IncomingMessage): string | null => {
+    const value = cookieOf(req, name)
     return VALUE.test(value) ? value : null
   }
   const boundTo = (browser: string, purpose: string): string => digestOf(`${browser} ${purpose}`)
   return {
     async create({ req, res, purpose }) {
       const browser = browserOf(req) ?? randomBytes(32).toString('base64url')
-      const attributes = `Path=/; Max-Age=${CHALLENGE_SECONDS}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
-      res.appendHeader('set-cookie', `${name}=${browser}; ${attributes}`)
+      setCookie(res, `${name}=${browser}`, { seconds: CHALLENGE_SECONDS })
       const challenge = randomBytes(32).toString('base64url')
       await sql.query(
         `insert into passkey_challenge (digest, bound_to, expires_at) values ($1, $2, to_timestamp($3::float8))`,

@@ -6,17 +6,16 @@ import { lockJournal } from '../../../engine/store/journal-lock.ts'
 import { html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { strong } from '../../html/page.ts'
+import { strong, type View } from '../../html/page.ts'
 import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import type { Screen } from '../account/account.ts'
 import type { AccountParts } from '../account/deps.ts'
 import { hashed } from '../account/forgotten.ts'
-import { signInFirst } from '../account/own-sign-in.ts'
-import { refused, shown, type View } from '../account/page-parts.ts'
+import { begin, signInFirst } from '../account/own-sign-in.ts'
+import { accountLink, alertOf, donePage, refused, shown } from '../account/page-parts.ts'
 import { type AccountVisit, isOwnForm, type Person, personOf } from '../account/visit.ts'
 import { BY_PASSWORD } from '../sign-in/acr.ts'
-import { startSession } from '../sign-in/approval-sign-in.ts'
 import { giftOf, type PendingInvitation } from './invitation-offer.ts'
 import { acceptPage, newPersonPage, otherPersonPage } from './invitation-pages.ts'
 import type { Invitations } from './invitations.ts'
@@ -105,9 +104,7 @@ async function joinAsNew(
   const newPerson = { name: name === '' ? null : name.slice(0, NAME_CHARACTERS_MAX), passwordHash }
   const outcome = await deps.accept(found.token, { user, person: newPerson })
   if (outcome !== 'joined') return notJoined(visit.frame, outcome)
-  const provider = parts.provider()
-  const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
-  await startSession(parts, { ...visit, session }, { accountId: user, ts, ...BY_PASSWORD })
+  await begin(parts, visit, { accountId: user, ts, ...BY_PASSWORD })
   return joined(parts, visit, { found, user })
 }
 const NAME_CHARACTERS_MAX = 256
@@ -160,19 +157,10 @@ function joined(
   log.info({ event: 'invitation_accepted', user, organization, invitation: id })
   const { doneTitle, done, account } = frame.words.joining
   const text = fill(done, { organization: strong(found.organizationName) })
-  return shown(
-    frame,
-    doneTitle,
-    html`<p role="status">${text}</p><p><a href="${frame.mount}${PATHS.account}">${account}</a></p>`,
-  )
+  return donePage(frame, { title: doneTitle, text, back: account })
 }
 
 function notJoined(frame: Frame, why: NotJoined): View {
   const { failed, account } = frame.words.joining
-  return shown(
-    frame,
-    failed.title,
-    html`<p role="alert" id="problem">${failed[why]}</p><p><a href="${frame.mount}${PATHS.account}">${account}</a></p>`,
-    'invalid',
-  )
+  return shown(frame, failed.title, html`${alertOf(failed[why])}${accountLink(frame, account)}`, 'invalid')
 }

@@ -2,9 +2,16 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { strong } from '../../html/page.ts'
+import { strong, type View } from '../../html/page.ts'
 import { PATHS } from '../../oauth/paths.ts'
-import { alertOf, hidden, type NewPasswordProblem, newPasswordFields, shown, type View } from '../account/page-parts.ts'
+import {
+  alertOf,
+  hidden,
+  type NewPasswordProblem,
+  newPasswordFields,
+  outcomeOfNew,
+  shown,
+} from '../account/page-parts.ts'
 import type { Person } from '../account/visit.ts'
 import type { PendingInvitation } from './invitation-offer.ts'
 
@@ -38,7 +45,7 @@ ${newPasswordFields(frame.words, { email: found.invitation.email, problem })}
 <button type="submit" name="action" value="accept">${joining.create}</button>
 <button type="submit" name="action" value="decline" class="plain" formnovalidate>${joining.decline}</button>
 </form>`,
-    problem === null ? 'shown' : problem === 'busy' ? 'unavailable' : 'invalid',
+    outcomeOfNew(problem),
     'script',
   )
 }

@@ -12,10 +12,13 @@ import { isMailAddress, linkMail, type Mailer } from './mail.ts'
 /** How many such mails one person gets in an hour. */
 const NOTICES_MAX = 20
 
-export type Notice = Exclude<keyof Words['factors']['mails'], 'subject' | 'open' | 'otherwise'>
 export type Notices = {
   /** Sends the mail after the answer, in the language of the page. `left`: how many recovery codes are left. */
-  send(user: string, notice: Notice, about: { readonly words: Words; readonly left?: number }): void
+  send(
+    user: string,
+    notice: Exclude<keyof Words['factors']['mails'], 'subject' | 'open' | 'otherwise'>,
+    about: { readonly words: Words; readonly left?: number },
+  ): void
 }
 
 export function createNotices(deps: {

@@ -26,7 +26,6 @@ const BCRYPT_THREAD = new URL(
   import.meta.url,
 )
 
-type Bcrypt = { readonly kind: 'bcrypt'; readonly cost: number }
 type Argon2 = Digest & {
   readonly kind: 'argon2d' | 'argon2i' | 'argon2id'
   readonly version: number
@@ -37,7 +36,7 @@ type Argon2 = Digest & {
 type Pbkdf2 = Digest & { readonly kind: 'pbkdf2'; readonly digest: string; readonly rounds: number }
 type Scrypt = Digest & { readonly kind: 'scrypt'; readonly ln: number; readonly r: number; readonly p: number }
 type Digest = { readonly salt: Buffer; readonly hash: Buffer }
-type ImportedHash = Bcrypt | Argon2 | Pbkdf2 | Scrypt
+type ImportedHash = { readonly kind: 'bcrypt'; readonly cost: number } | Argon2 | Pbkdf2 | Scrypt
 
 const BASE64 = '[A-Za-z0-9+/]{1,128}'
 const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/

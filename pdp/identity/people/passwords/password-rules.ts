@@ -4,7 +4,6 @@ import { hash } from 'node:crypto'
 const CHARACTERS_MIN = 8
 const CHARACTERS_MAX = 256
 
-export type PasswordProblem = 'short' | 'long' | 'breached' | 'different'
 /** Whether a list of known passwords has this one. Throws Error when the list cannot be read. */
 export type KnownPasswords = { has(sha1: string): Promise<boolean> }
 export type PasswordRules = {
@@ -13,7 +12,7 @@ export type PasswordRules = {
     readonly password: string
     readonly repeated: string
     readonly email: string | null
-  }): Promise<PasswordProblem | null>
+  }): Promise<'short' | 'long' | 'breached' | 'different' | null>
 }
 
 /** `list`: passwords to refuse besides the built-in ones. */

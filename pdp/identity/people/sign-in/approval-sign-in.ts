@@ -2,12 +2,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider, Session } from 'oidc-provider'
 import type { Frame } from '../../html/frame.ts'
-import type { Page } from '../../html/page.ts'
+import type { View } from '../../html/page.ts'
 import type { Devices } from '../../limits/devices.ts'
 import { SESSION_SECONDS } from '../../oauth/durations.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { seenFrom } from '../../oauth/seen.ts'
-import type { StatusName } from '../../oauth/status.ts'
 import { isSecond, type PasskeySteps, type Turn } from './passkey-steps.ts'
 import type { RecoveryUsed, SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
@@ -21,7 +20,7 @@ export type ApprovalVisit = {
   readonly frame: Frame
 }
 /** A page to show, or the session that the person has now. */
-export type Step = { readonly outcome: StatusName; readonly page: Page } | { readonly session: Session }
+export type Step = View | { readonly session: Session }
 
 const PAGE = 'approval'
 const PURPOSES: { readonly [missing in MissingStep]: Purpose } = {

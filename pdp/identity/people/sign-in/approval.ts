@@ -1,20 +1,19 @@
 /** CIBA: the page on which a signed-in person approves or refuses what clients ask for without a browser. */
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type BackchannelAuthenticationRequest, errors, type Session } from 'oidc-provider'
 import type { Directory, Queries } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
-import type { OfferedChoice } from '../../html/consent-page.ts'
 import { errorPage, type Trouble } from '../../html/error-page.ts'
 import { nameOf as clientName, type Frame, type FrameOf } from '../../html/frame.ts'
-import type { Page } from '../../html/page.ts'
+import { send } from '../../html/page.ts'
 import type { RecordSecrets } from '../../issuer/keys/record-secrets.ts'
 import type { IsSignedIn } from '../../issuer/sign-in-validity.ts'
 import { isCrossSite, readForm } from '../../oauth/forms.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { paramsOf } from '../../oauth/request.ts'
 import { splitScope } from '../../oauth/scopes.ts'
-import { STATUS, type StatusName } from '../../oauth/status.ts'
+import type { StatusName } from '../../oauth/status.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import { type Demands, hasTwoFactors, meets } from './acr.ts'
 import { approvalPage, type PendingRequest } from './approval-pages.ts'
@@ -28,7 +27,8 @@ import {
   takePasskey,
   takePassword,
 } from './approval-sign-in.ts'
-import type { Consent } from './consent.ts'
+import { type Consent, organizationFrom } from './consent.ts'
+import { formToken, hasFormToken } from './form-token.ts'
 import type { Waiting } from './sign-in.ts'
 
 const SHOWN_MAX = 20
@@ -66,7 +66,7 @@ export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, r
   if (form === null) return refuse(res, 'tooLarge', { frame, trouble: 'largeForm' })
   if (form.get('action') === 'login') return show(deps, visit, await takePassword(deps, visit, form))
   if (form.get('action') === 'switch') return show(deps, visit, await askToSignIn(deps, visit, 'session'))
-  const isOurs = isOurForm(deps, session, form)
+  const isOurs = hasFormToken(form, deps.masterKeys, session.uid)
   const take = SECOND_STEPS.get(form.get('action') ?? '')
   if (take !== undefined) {
     const waiting = isOurs ? await signedIn(deps, session) : null
@@ -84,7 +84,7 @@ const SECOND_STEPS: ReadonlyMap<string, typeof takeCode> = new Map([
 /** Shows the page of a step, or the requests that wait for the person who is signed in now. */
 async function show(deps: ApprovalDeps, visit: ApprovalVisit, step: Step): Promise<void> {
   if ('session' in step) return list(deps, { ...visit, session: step.session }, null)
-  return send(visit.res, step.outcome, step.page)
+  return send(visit.res, step)
 }
 
 /** The person; null when nobody is signed in, or the sign-in has ended. */
@@ -102,11 +102,8 @@ async function list(deps: ApprovalDeps, visit: ApprovalVisit, done: Done): Promi
   const presented = await Promise.all((await pending(deps, accountId)).map((request) => presentRequest(deps, request)))
   const requests = presented.filter((request) => request !== null)
   const person = user.email ?? user.name ?? accountId
-  send(
-    visit.res,
-    'shown',
-    approvalPage(visit.frame, { person, xsrf: signatureOf(deps, visit.session), requests, done }),
-  )
+  const xsrf = formToken(deps.masterKeys, visit.session.uid)
+  send(visit.res, { outcome: 'shown', page: approvalPage(visit.frame, { person, xsrf, requests, done }) })
 }
 
 async function decide(deps: ApprovalDeps, visit: ApprovalVisit, form: URLSearchParams): Promise<void> {
@@ -126,17 +123,15 @@ async function decide(deps: ApprovalDeps, visit: ApprovalVisit, form: URLSearchP
   const client = await provider.Client.find(request.clientId)
   const isDemanded = deps.demands(client) && !hasTwoFactors(session.acr)
   if (isDemanded || !meets(session.acr, splitScope(paramsOf(request).acr_values))) {
-    if (await deps.secondFactor.has(accountId))
-      return show(
-        deps,
-        visit,
-        await askForSecond(deps, visit, { waiting, hidden: { xsrf: signatureOf(deps, session) } }),
-      )
+    if (await deps.secondFactor.has(accountId)) {
+      const hidden = { xsrf: formToken(deps.masterKeys, session.uid) }
+      return show(deps, visit, await askForSecond(deps, visit, { waiting, hidden }))
+    }
     await provider.backchannelResult(request, new errors.AccessDenied('the person has no authenticator'))
     return list(deps, visit, 'unmet')
   }
   const choice = client === undefined ? null : await choiceOf(deps, request)
-  const organization = choice === null ? undefined : chosen(choice, form)
+  const organization = choice === null ? undefined : organizationFrom(choice, form)
   if (client === undefined || organization === undefined)
     return refuse(visit.res, 'invalid', { frame: visit.frame, trouble: 'organization' })
   const grantId = await deps.consent.grant(provider, {
@@ -162,11 +157,6 @@ function isTooOld(session: Session, request: BackchannelRequest): boolean {
   const { max_age: maxAge, prompt } = paramsOf(request)
   if (maxAge !== undefined && session.past(maxAge)) return true
   return splitScope(prompt).includes('login') && (session.authTime() ?? 0) < request.iat
-}
-
-function chosen(choice: OfferedChoice, form: URLSearchParams): string | null | undefined {
-  if (choice.kind === 'bound') return choice.organization.id
-  return choice.kind === 'unbound' ? null : choice.from.find(({ id }) => id === form.get('organization'))?.id
 }
 
 async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly BackchannelRequest[]> {
@@ -210,25 +200,7 @@ async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
 /** A name for the request. Pages use its digest, because the id is half of the credential that redeems the request. */
 const nameOf = (id: string): string => createHash('sha256').update(id).digest('base64url')
 
-const signatureOf = (deps: ApprovalDeps, session: Session): string =>
-  signatureWith(deps.masterKeys.derive(FORM_PURPOSE)[0], session)
-const signatureWith = (key: Buffer, session: Session): string =>
-  createHmac('sha256', key).update(session.uid).digest('base64url')
-const FORM_PURPOSE = 'form-signature'
-
-function isOurForm(deps: ApprovalDeps, session: Session, form: URLSearchParams): boolean {
-  const given = Buffer.from(form.get('xsrf') ?? '')
-  return deps.masterKeys.derive(FORM_PURPOSE).some((key) => {
-    const expected = Buffer.from(signatureWith(key, session))
-    return given.length === expected.length && timingSafeEqual(given, expected)
-  })
-}
-
 function refuse(res: ServerResponse, outcome: StatusName, why: { frame: Frame; trouble: Trouble }): void {
-  send(res, outcome, errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request', again: PATHS.approve }))
-}
-
-function send(res: ServerResponse, outcome: StatusName, page: Page): void {
-  res.writeHead(STATUS[outcome], page.headers)
-  res.end(page.html)
+  const page = errorPage(why.frame, { trouble: why.trouble, code: 'invalid_request', again: PATHS.approve })
+  send(res, { outcome, page })
 }

@@ -37,14 +37,13 @@ export type ConsoleIdentity = {
   sessionsOf(user: string): Promise<readonly BrowserSession[]>
   hasSecondFactor(user: string): Promise<boolean>
   /** The facts that an operator should look at. */
-  state(): Promise<IdentityState>
-}
-export type IdentityState = {
-  /** When the key that signs was made, in milliseconds since the epoch. */
-  readonly signingKeyMadeMs: number
-  readonly unreachableIssuers: readonly Unreachable[]
-  /** Trusted issuers whose transmitters do not answer, with the latest error. */
-  readonly silentIssuers: readonly { readonly issuer: string; readonly error: string | null }[]
+  state(): Promise<{
+    /** When the key that signs was made, in milliseconds since the epoch. */
+    readonly signingKeyMadeMs: number
+    readonly unreachableIssuers: readonly Unreachable[]
+    /** Trusted issuers whose transmitters do not answer, with the latest error. */
+    readonly silentIssuers: readonly { readonly issuer: string; readonly error: string | null }[]
+  }>
 }
 
 const KIND = 'ConsoleSession'

@@ -6,17 +6,17 @@ import type { Log } from '../../../shared/process/log.ts'
 import { type Choice, consentPage } from '../../html/consent-page.ts'
 import { errorPage, type Trouble } from '../../html/error-page.ts'
 import { type Frame, type FrameOf, nameOf } from '../../html/frame.ts'
-import type { Page } from '../../html/page.ts'
+import { send, type View } from '../../html/page.ts'
 import type { Devices } from '../../limits/devices.ts'
 import { isCrossSite, readForm } from '../../oauth/forms.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { paramsOf } from '../../oauth/request.ts'
 import { splitScope } from '../../oauth/scopes.ts'
-import { STATUS, type StatusName } from '../../oauth/status.ts'
+import type { StatusName } from '../../oauth/status.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import { type Assurance, BY_PASSWORD, hasTwoFactors } from './acr.ts'
 import { type Consent, organizationFrom } from './consent.ts'
-import { isSecond, type PasskeySteps, type Step, type Turn } from './passkey-steps.ts'
+import { isSecond, type PasskeySteps, type Turn } from './passkey-steps.ts'
 import type { Elsewhere } from './sign-in.ts'
 import { isEmail, type RecoveryUsed, type SignIn, type Waiting } from './sign-in.ts'
 import {
@@ -98,7 +98,8 @@ async function ask(deps: InteractionDeps, exchange: Exchange): Promise<void> {
   const asked = splitScope(paramsOf(interaction).scope)
   const scopes = splitScope(client.portcullis_scope).filter((scope) => asked.includes(scope))
   const from = client.portcullis_document ? { from: placesOf(client, interaction) } : {}
-  show(res, 'shown', consentPage(frame, { clientName: nameOf(client), person, scopes, choice, ...from }))
+  const page = consentPage(frame, { clientName: nameOf(client), person, scopes, choice, ...from })
+  send(res, { outcome: 'shown', page })
 }
 
 function placesOf({ clientId }: Client, interaction: Interaction): { readonly host: string; readonly target: string } {
@@ -112,7 +113,8 @@ async function stepUp(deps: InteractionDeps, exchange: Exchange, waiting: Waitin
   if (hasTwoFactors(waiting.acr)) return finish(deps, exchange, { login: { ...waiting, amr: [...waiting.amr] } })
   if (await deps.secondFactor.has(waiting.accountId))
     return askForSecond(deps, exchange, { sealed: null, waiting, problem: null })
-  show(exchange.res, 'shown', secondFactorNeededPage(frame, { application: nameOf(client), from: interaction.uid }))
+  const page = secondFactorNeededPage(frame, { application: nameOf(client), from: interaction.uid })
+  send(exchange.res, { outcome: 'shown', page })
 }
 
 async function password(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
@@ -143,7 +145,7 @@ async function code(deps: InteractionDeps, exchange: Exchange, form: URLSearchPa
   if (left === undefined) return finish(deps, exchange, { login })
   deps.recoveryUsed(login.accountId, { left, words: exchange.frame.words })
   const to = await deps.provider().interactionResult(exchange.req, exchange.res, { login })
-  show(exchange.res, 'shown', recoveryUsedPage(exchange.frame, { left, to }))
+  send(exchange.res, { outcome: 'shown', page: recoveryUsedPage(exchange.frame, { left, to }) })
 }
 
 async function anotherSecond(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<void> {
@@ -294,9 +296,9 @@ async function showLogin(
   showStep(exchange, { outcome: outcomeOf(view.problem), page })
 }
 
-function showStep({ res }: Exchange, { outcome, page }: Step): void {
-  if (outcome === 'tooMany' || outcome === 'unavailable') res.setHeader('retry-after', RETRY_AFTER_SECONDS)
-  show(res, outcome, page)
+function showStep({ res }: Exchange, view: View): void {
+  if (view.outcome === 'tooMany' || view.outcome === 'unavailable') res.setHeader('retry-after', RETRY_AFTER_SECONDS)
+  send(res, view)
 }
 
 function refuse(
@@ -304,10 +306,5 @@ function refuse(
   outcome: StatusName,
   { frame, ...why }: { frame: Frame; trouble: Trouble; again?: string },
 ): void {
-  show(res, outcome, errorPage(frame, { ...why, code: 'invalid_request' }))
-}
-
-function show(res: ServerResponse, outcome: StatusName, page: Page): void {
-  res.writeHead(STATUS[outcome], page.headers)
-  res.end(page.html)
+  send(res, { outcome, page: errorPage(frame, { ...why, code: 'invalid_request' }) })
 }

@@ -1,10 +1,9 @@
 /** Signing in with a passkey, instead of the password or after it. All pages on which people sign in use these steps. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Frame } from '../../html/frame.ts'
-import type { Page } from '../../html/page.ts'
+import type { View } from '../../html/page.ts'
 import type { Source } from '../../limits/devices.ts'
 import type { Starts } from '../../limits/starts.ts'
-import type { StatusName } from '../../oauth/status.ts'
 import type { Passkeys } from '../factors/passkeys.ts'
 import type { SecondFactor } from '../factors/second-factor.ts'
 import { byPasskey } from './acr.ts'
@@ -16,12 +15,11 @@ export type PasskeySteps = {
   /** Options for the page that asks for a password, which any passkey can use; null: none can be given now. */
   offer(turn: Pick<Turn, 'req' | 'res' | 'at' | 'source'>): Promise<object | null>
   /** After the password: asks for the app's code, or for a passkey if the person has no app. */
-  askForSecond(turn: Turn & { readonly waiting: Waiting }, problem: LoginProblem | null): Promise<Step>
+  askForSecond(turn: Turn & { readonly waiting: Waiting }, problem: LoginProblem | null): Promise<View>
   /** `waiting`: the person whose password was right; null for a person who signs in without one. */
-  ask(turn: Turn, problem?: LoginProblem | null): Promise<Step>
-  take(turn: Turn & { readonly answer: string }): Promise<Step | { readonly signedIn: SignedIn }>
+  ask(turn: Turn, problem?: LoginProblem | null): Promise<View>
+  take(turn: Turn & { readonly answer: string }): Promise<View | { readonly signedIn: SignedIn }>
 }
-export type Step = { readonly outcome: StatusName; readonly page: Page }
 export type Turn = {
   readonly req: IncomingMessage
   readonly res: ServerResponse
@@ -52,7 +50,7 @@ export function createPasskeySteps(deps: {
 }): PasskeySteps {
   const { passkeys, secondFactor, signIn, starts, clock } = deps
 
-  async function ask(turn: Turn, problem: LoginProblem | null = null): Promise<Step> {
+  async function ask(turn: Turn, problem: LoginProblem | null = null): Promise<View> {
     const { frame, purpose, waiting, req, res, at, source } = turn
     const hidden = fieldsOf(turn)
     // Each request stores a record before anybody has signed in, so requests are limited.

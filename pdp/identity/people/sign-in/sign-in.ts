@@ -212,11 +212,10 @@ const knownKey = (account: string, { address }: Source): string => `known addres
 /** Stands for no user: it cannot be an id. */
 const NOBODY = ''
 type Budget = { readonly key: string; readonly max: number }
-type WithPassword = { readonly id: string; readonly passwordHash: string | null }
 
 async function authenticate(
   deps: SignInDeps,
-  user: WithPassword | null,
+  user: { readonly id: string; readonly passwordHash: string | null } | null,
   { password, folded, source }: { readonly password: string; readonly folded: string; readonly source: Source },
 ): Promise<string> {
   const stored = user?.passwordHash ?? null

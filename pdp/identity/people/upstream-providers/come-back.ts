@@ -4,14 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { messageOf } from '../../../shared/base/error-message.ts'
 import { inOneLine } from '../../../shared/token/provider-failure.ts'
+import type { View } from '../../html/page.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
-import { goTo, type View } from '../account/page-parts.ts'
+import { goTo } from '../account/page-parts.ts'
 import { type AccountVisit, type Person, personOf } from '../account/visit.ts'
-import { contextOf } from '../passwords/new-password.ts'
 import type { Target } from '../sign-in/sign-in.ts'
 import { type UpstreamPerson, UpstreamRefused } from './client.ts'
 import type { Come, UpstreamParts } from './deps.ts'
-import { enter, FRESH_SECONDS, mayUse } from './enter.ts'
+import { enter, FRESH_SECONDS, makeLink, mayUse } from './enter.ts'
 import { connectedPage } from './own-links.ts'
 import { problemPage } from './pages.ts'
 import type { IdentityProvider, ProviderWithSecret } from './providers.ts'
@@ -51,7 +51,7 @@ export async function leave(
   try {
     const redirectUri = returnUrl(account.issuer, id)
     const url = await client.authorizationUrl(provider, { ...asked, redirectUri, fresh })
-    sealed.keepWay(visit.res, asked.state, way)
+    sealed.way.keep(visit.res, way, asked.state)
     goTo(visit.res, url)
     return null
   } catch (err) {
@@ -67,12 +67,12 @@ export async function comeBack(parts: UpstreamParts, visit: AccountVisit, id: st
   const query = (visit.req.url ?? '').split('?')[1] ?? ''
   const parameters = new URLSearchParams(query)
   const state = parameters.get('state') ?? ''
-  const way = state === '' || query.length > FIELD_CHARACTERS_MAX * 2 ? null : sealed.wayOf(visit.req, state)
+  const way = state === '' || query.length > FIELD_CHARACTERS_MAX * 2 ? null : sealed.way.of(visit.req, state)
   // Checked before anything else counts: another browser, another state, or too late.
   if (way === null || way.provider !== id) return problemPage(visit.frame, 'lost')
-  sealed.dropWay(visit.res)
-  sealed.dropHalfway(visit.res)
-  sealed.dropStranger(visit.res)
+  sealed.way.drop(visit.res)
+  sealed.halfway.drop(visit.res)
+  sealed.stranger.drop(visit.res)
   const { target } = way
   if (!(await returns.take(`return ${state}`, 1))) return problemPage(visit.frame, 'lost', { target })
   const provider = await providers.find(id)
@@ -130,17 +130,13 @@ async function connect(
   { visit, provider, person }: Come,
   by: { readonly user: string; readonly session: string },
 ): Promise<View> {
-  const { account, links } = parts
-  const present = await personOf(account, visit)
+  const present = await personOf(parts.account, visit)
   if (present === null || !present.isFresh || present.user.id !== by.user || present.session.uid !== by.session)
     return problemPage(visit.frame, 'otherPerson')
   if (!(await mayUse(parts, provider, by.user)))
     return problemPage(visit.frame, 'notMember', { provider: provider.name })
-  if ((await links.userOf(person)) !== by.user && !(await links.add(person, { user: by.user, by }, contextOf(by.user))))
-    return problemPage(visit.frame, 'taken', { provider: provider.name })
-  account.log.info({ event: 'foreign_identity_connected', user: by.user, provider: provider.id })
-  account.notices.send(by.user, 'serviceConnected', visit.frame)
-  return connectedPage(visit.frame, provider.name, person)
+  const problem = await makeLink(parts, { visit, provider, person }, { user: by.user, by })
+  return problem ?? connectedPage(visit.frame, provider.name, person)
 }
 
 function failed(

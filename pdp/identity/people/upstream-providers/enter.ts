@@ -1,15 +1,17 @@
 /** Signs in a person of another provider: to the connected account, to a new one, or after a proof of an existing one. */
 import { randomUUID } from 'node:crypto'
 import { PdpError } from '../../../shared/domain/errors.ts'
+import type { View } from '../../html/page.ts'
 import { PATHS, urlOf } from '../../oauth/paths.ts'
-import { goTo, type View } from '../account/page-parts.ts'
+import { begin } from '../account/own-sign-in.ts'
+import { goTo } from '../account/page-parts.ts'
 import type { AccountVisit } from '../account/visit.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import { type Assurance, BY_PASSWORD, BY_PASSWORD_AND_CODE } from '../sign-in/acr.ts'
-import { startSession } from '../sign-in/approval-sign-in.ts'
 import type { SignedIn, Target } from '../sign-in/sign-in.ts'
 import type { UpstreamPerson } from './client.ts'
 import type { Come, UpstreamParts } from './deps.ts'
+import type { Links } from './links.ts'
 import { problemPage } from './pages.ts'
 import type { IdentityProvider } from './providers.ts'
 import type { Halfway } from './sealed.ts'
@@ -32,7 +34,7 @@ export async function enter(parts: UpstreamParts, come: Come, target: Target): P
   if (user !== null) return enterAs(parts, come, { user, target })
   // An account with the same address is not used: the person must prove which account is theirs.
   const { visit, provider, person } = come
-  parts.sealed.keepStranger(visit.res, { provider: provider.id, person, target, at: secondsOf(parts) })
+  parts.sealed.stranger.keep(visit.res, { provider: provider.id, person, target, at: secondsOf(parts) })
   goTo(visit.res, urlOf(parts.account.issuer, PATHS.accountProof))
   return null
 }
@@ -81,7 +83,7 @@ async function enterAs(
   const isTrusted = person.acr !== null && provider.trusted_acr?.includes(person.acr) === true
   if (!isTrusted && (await account.secondFactor.has(user))) {
     account.log.info({ event: 'foreign_sign_in_waits', user, provider: provider.id })
-    sealed.keepHalfway(visit.res, { ...waiting, at: secondsOf(parts), provider: provider.id, target })
+    sealed.halfway.keep(visit.res, { ...waiting, at: secondsOf(parts), provider: provider.id, target })
     goTo(visit.res, urlOf(account.issuer, PATHS.accountProof))
     return null
   }
@@ -116,6 +118,20 @@ export async function mayUse(
   return memberships.some(({ organization: { id } }) => organizations.includes(id))
 }
 
+/** Connects the person there with the account here. The page that says why not; null: they are connected. */
+export async function makeLink(
+  { account, links }: UpstreamParts,
+  { visit, provider, person }: Pick<Come, 'visit' | 'provider' | 'person'>,
+  to: Parameters<Links['add']>[1],
+): Promise<View | null> {
+  const { user } = to
+  if ((await links.userOf(person)) !== user && !(await links.add(person, to, contextOf(user))))
+    return problemPage(visit.frame, 'taken', { provider: provider.name })
+  account.log.info({ event: 'foreign_identity_connected', user, provider: provider.id })
+  account.notices.send(user, 'serviceConnected', visit.frame)
+  return null
+}
+
 /** Asks for the person's own second factor here, after the sign-in at the provider. */
 export async function takeCode(
   parts: UpstreamParts,
@@ -128,7 +144,7 @@ export async function takeCode(
   if (provider === null) return problemPage(visit.frame, 'removed', { target })
   const taken = await takeSecond(parts, visit, { form, waiting: { accountId, ts }, hidden: {} })
   if (!('signedIn' in taken)) return taken
-  sealed.dropHalfway(visit.res)
+  sealed.halfway.drop(visit.res)
   const { signedIn } = taken
   account.log.info({ event: 'foreign_sign_in', user: accountId, provider: provider.id })
   const amr = ['fed', ...signedIn.amr.filter((method) => method !== 'pwd')]
@@ -143,9 +159,7 @@ export async function goOn(
 ): Promise<null> {
   const { issuer } = account
   if ('path' in target) {
-    const provider = account.provider()
-    const session = await provider.Session.get(provider.createContext(visit.req, visit.res))
-    await startSession(account, { ...visit, session }, signedIn)
+    await begin(account, visit, signedIn)
     goTo(visit.res, urlOf(issuer, target.path))
     return null
   }

@@ -2,11 +2,11 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { strong } from '../../html/page.ts'
+import { strong, type View } from '../../html/page.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import { signedOutPage } from '../account/own-sign-in.ts'
-import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
-import type { AccountVisit, Person } from '../account/visit.ts'
+import { accountLink, alertOf, donePage, hidden, shown } from '../account/page-parts.ts'
+import type { AccountVisit, Change, Person } from '../account/visit.ts'
 import { digestOf } from '../mail/mailed-tokens.ts'
 import { contextOf } from '../passwords/new-password.ts'
 import type { UpstreamPerson } from './client.ts'
@@ -35,7 +35,7 @@ export async function showLinks(parts: UpstreamParts, { frame }: AccountVisit, p
     frame,
     upstream.title,
     html`<p>${upstream.lead}</p>${rows.length === 0 ? html`<p>${upstream.none}</p>` : rows}
-${providerButtons(frame, offered, fields, (words) => words.upstream.connect)}${back(frame)}`,
+${providerButtons(frame, offered, fields, (words) => words.upstream.connect)}${accountLink(frame, frame.words.upstream.back)}`,
   )
 }
 
@@ -52,7 +52,7 @@ function row(frame: Frame, { xsrf }: Person, { link, name }: { readonly link: Li
 export async function disconnect(
   { links, account }: UpstreamParts,
   visit: AccountVisit,
-  { person, form }: { readonly person: Person; readonly form: URLSearchParams },
+  { person, form }: Change,
 ): Promise<View> {
   const { user, session } = person
   const of = { user: user.id, by: { session: session.uid } }
@@ -61,7 +61,12 @@ export async function disconnect(
   if (outcome === 'last') return problemPage(visit.frame, 'last')
   const { upstream, account: texts } = visit.frame.words
   if (outcome === 'missing')
-    return shown(visit.frame, upstream.title, html`${alertOf(texts.home.gone)}${back(visit.frame)}`, 'invalid')
+    return shown(
+      visit.frame,
+      upstream.title,
+      html`${alertOf(texts.home.gone)}${accountLink(visit.frame, upstream.back)}`,
+      'invalid',
+    )
   account.log.info({ event: 'foreign_identity_disconnected', user: user.id, issuer: link?.issuer })
   account.notices.send(user.id, 'serviceDisconnected', visit.frame)
   return signedOutPage(visit, { title: upstream.disconnectedTitle, text: upstream.disconnected })
@@ -70,14 +75,12 @@ export async function disconnect(
 export function connectedPage(frame: Frame, provider: string, person: UpstreamPerson): View {
   const { upstream } = frame.words
   const text = fill(upstream.connectedNow, { provider: strong(provider), person: strong(nameOf(frame, person)) })
-  return shown(frame, upstream.connectedTitle, html`<p role="status">${text}</p>${back(frame)}`)
+  return donePage(frame, { title: upstream.connectedTitle, text, back: upstream.back })
 }
 
 /** Identifies a link on the page, which must not show the provider's name of the person. */
 const keyOf = ({ issuer, subject }: Pick<Link, 'issuer' | 'subject'>): string =>
   digestOf(JSON.stringify([issuer, subject]))
-const back = (frame: Frame): Html =>
-  html`<p><a href="${frame.mount}${PATHS.account}">${frame.words.upstream.back}</a></p>`
 
 /** A link to this page on the account's first page; empty if there is no provider. */
 export const linkToLinks = (frame: Frame, isOffered: boolean): Html =>

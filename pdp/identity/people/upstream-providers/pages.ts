@@ -2,13 +2,13 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
-import { strong } from '../../html/page.ts'
+import { strong, type View } from '../../html/page.ts'
 import type { Words } from '../../html/words/words.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import type { StatusName } from '../../oauth/status.ts'
-import { alertOf, hidden, shown, type View } from '../account/page-parts.ts'
+import { alertOf, hidden, shown } from '../account/page-parts.ts'
 import type { Target } from '../sign-in/sign-in.ts'
-import type { LoginProblem } from '../sign-in/sign-in-pages.ts'
+import { type LoginProblem, outcomeOf } from '../sign-in/sign-in-pages.ts'
 import type { UpstreamPerson } from './client.ts'
 
 export type Problem = Exclude<keyof Words['upstream']['problems'], 'title'>
@@ -49,13 +49,15 @@ export function providerButtons(
   text: (words: Words) => string,
 ): Html {
   if (offered.length === 0) return EMPTY
-  return html`${offered.map(
+  const path = `${frame.mount}${PATHS.accountProviders}`
+  const forms = offered.map(
     ({
       id,
       name,
-    }) => html`<form method="post" action="${frame.mount}${PATHS.accountProviders}" data-step="provider" class="other">${hidden({ provider: id, ...fields })}
+    }) => html`<form method="post" action="${path}" data-step="provider" class="other">${hidden({ provider: id, ...fields })}
 <button type="submit" class="plain">${fillText(text(frame.words), { provider: name })}</button></form>`,
-  )}`
+  )
+  return html`${forms}`
 }
 
 export const nameOf = (frame: Frame, { email, name }: Pick<UpstreamPerson, 'email' | 'name'>): string =>
@@ -89,7 +91,7 @@ export function proofPage(
 <button type="submit" name="action" value="login">${upstream.proofConnect}</button>
 </form>
 <p><a href="${frame.mount}${PATHS.accountForgotten}?ui_locales=${frame.words.lang}">${signIn.forgotten}</a></p>${again(frame, target)}`,
-    problem === null ? 'shown' : problem === 'tooMany' ? 'tooMany' : problem === 'busy' ? 'unavailable' : 'invalid',
+    outcomeOf(problem),
     'script',
   )
 }

@@ -1,27 +1,23 @@
 /** Pages for sign-in at another provider: leaving, coming back, proving an account, and disconnecting. */
 
+import type { View } from '../../html/page.ts'
 import { PATHS } from '../../oauth/paths.ts'
 import type { Screen } from '../account/account.ts'
 import type { AccountParts } from '../account/deps.ts'
 import { PAGE, signInFirst } from '../account/own-sign-in.ts'
-import { refused, type View } from '../account/page-parts.ts'
+import { refused } from '../account/page-parts.ts'
 import { type AccountVisit, isOwnForm, personOf } from '../account/visit.ts'
-import { contextOf } from '../passwords/new-password.ts'
 import type { Elsewhere, SignedIn } from '../sign-in/sign-in.ts'
 import { comeBack, leave } from './come-back.ts'
 import type { UpstreamDeps, UpstreamParts } from './deps.ts'
-import { goOn, mayUse, takeCode } from './enter.ts'
+import { goOn, makeLink, mayUse, takeCode } from './enter.ts'
 import { disconnect, linkToLinks, showLinks } from './own-links.ts'
 import { problemPage, proofPage, providerButtons } from './pages.ts'
 import type { Stranger } from './sealed.ts'
 import { askForSecond, PROOF, takeSecond } from './second-factor-proof.ts'
 
 export function upstreamScreens(deps: UpstreamDeps): (path: string) => Screen | undefined {
-  const { providers, links, client, sealed, returns, isOnlyIn } = deps
-  const at = (account: AccountParts): UpstreamParts => ({
-    ...{ providers, links, client, sealed, returns, isOnlyIn },
-    account,
-  })
+  const at = (account: AccountParts): UpstreamParts => ({ ...deps, account })
   const own: Screen = {
     async show(account, visit) {
       const person = await personOf(account, visit)
@@ -69,7 +65,7 @@ async function act(parts: UpstreamParts, visit: AccountVisit, form: URLSearchPar
 }
 
 async function showProof(parts: UpstreamParts, visit: AccountVisit): Promise<View> {
-  const halfway = parts.sealed.halfwayOf(visit.req)
+  const halfway = parts.sealed.halfway.of(visit.req)
   if (halfway !== null) return askForSecond(parts, visit, { waiting: halfway, hidden: {} })
   const found = await strangerOf(parts, visit)
   if (found === null) return problemPage(visit.frame, 'lost')
@@ -80,7 +76,7 @@ async function showProof(parts: UpstreamParts, visit: AccountVisit): Promise<Vie
 
 /** Reads the provider again: meanwhile it may be deleted, or restricted to others. */
 async function strangerOf({ sealed, providers }: UpstreamParts, { req }: AccountVisit) {
-  const stranger = sealed.strangerOf(req)
+  const stranger = sealed.stranger.of(req)
   const provider = stranger === null ? null : await providers.find(stranger.provider)
   if (stranger === null || provider === null || provider.issuer !== stranger.person.issuer) return null
   return { stranger, provider }
@@ -88,7 +84,7 @@ async function strangerOf({ sealed, providers }: UpstreamParts, { req }: Account
 
 async function prove(parts: UpstreamParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null> {
   const { account, sealed } = parts
-  const halfway = sealed.halfwayOf(visit.req)
+  const halfway = sealed.halfway.of(visit.req)
   if (halfway !== null) return takeCode(parts, visit, { form, halfway })
   const found = await strangerOf(parts, visit)
   if (found === null) return problemPage(visit.frame, 'lost')
@@ -118,17 +114,14 @@ async function proven(
   visit: AccountVisit,
   { stranger, signedIn }: { readonly stranger: Stranger; readonly signedIn: SignedIn },
 ): Promise<View | null> {
-  const { account, links, providers, sealed } = parts
+  const { providers, sealed } = parts
   const { person, target } = stranger
   const user = signedIn.accountId
   const provider = await providers.find(stranger.provider)
   if (provider === null) return problemPage(visit.frame, 'removed', { target })
   if (!(await mayUse(parts, provider, user)))
     return problemPage(visit.frame, 'notMember', { provider: provider.name, target })
-  sealed.dropStranger(visit.res)
-  if ((await links.userOf(person)) !== user && !(await links.add(person, { user, by: signedIn }, contextOf(user))))
-    return problemPage(visit.frame, 'taken', { provider: provider.name })
-  account.log.info({ event: 'foreign_identity_connected', user, provider: provider.id })
-  account.notices.send(user, 'serviceConnected', visit.frame)
-  return goOn(parts, visit, { signedIn, target })
+  sealed.stranger.drop(visit.res)
+  const problem = await makeLink(parts, { visit, provider, person }, { user, by: signedIn })
+  return problem ?? goOn(parts, visit, { signedIn, target })
 }

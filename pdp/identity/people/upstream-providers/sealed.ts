@@ -1,6 +1,7 @@
 /** State of a sign-in at another provider: the browser keeps it in encrypted cookies of this host. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type MasterKeys, open, seal } from '../../../shared/base/encryption.ts'
+import { cookieOf, createSetCookie, hostCookie } from '../../oauth/own-cookies.ts'
 import { mountOf, PATHS } from '../../oauth/paths.ts'
 import type { SignedIn, Target } from '../sign-in/sign-in.ts'
 import type { AuthorizationSecrets, UpstreamPerson } from './client.ts'
@@ -40,33 +41,15 @@ const WAY_SECONDS = 600
 const HANDED_SECONDS = 60
 const HALFWAY_SECONDS = 300
 
-export type Sealed = {
-  keepWay(res: ServerResponse, state: string, way: Way): void
-  /** Null in another browser, for another state, and after too long a time. */
-  wayOf(req: IncomingMessage, state: string): Way | null
-  dropWay(res: ServerResponse): void
-  keepStranger(res: ServerResponse, stranger: Stranger): void
-  strangerOf(req: IncomingMessage): Stranger | null
-  dropStranger(res: ServerResponse): void
-  keepHalfway(res: ServerResponse, halfway: Halfway): void
-  halfwayOf(req: IncomingMessage): Halfway | null
-  dropHalfway(res: ServerResponse): void
-  /** Seals the target for a form of the sign-in page. */
-  sealTarget(target: Target): string
-  openTarget(sealed: string): Target | null
-  /** Hands the sign-in to the page of the interaction, by a cookie that no other path gets. */
-  handOver(res: ServerResponse, uid: string, signedIn: SignedIn): void
-  handedOver(req: IncomingMessage, uid: string): SignedIn | null
-}
+export type Sealed = ReturnType<typeof createSealed>
 
 export function createSealed(deps: {
   readonly issuer: string
   readonly masterKeys: MasterKeys
   readonly clock: () => number
-}): Sealed {
+}) {
   const { issuer, masterKeys, clock } = deps
-  const isSecure = issuer.startsWith('https:')
-  const nameOf = (what: string): string => (isSecure ? `__Host-portcullis-${what}` : `portcullis_${what}`)
+  const set = createSetCookie(issuer)
   const keys = () => masterKeys.derive(PURPOSE)
   const now = (): number => Math.floor(clock() / 1_000)
   const sealAs = (name: string, value: object): string => seal(keys(), name, JSON.stringify(value))
@@ -79,54 +62,43 @@ export function createSealed(deps: {
       return null
     }
   }
-  function set(res: ServerResponse, pair: string, { seconds, path = '/' }: { seconds: number; path?: string }): void {
-    const secure = isSecure ? '; Secure' : ''
-    res.appendHeader('set-cookie', `${pair}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`)
+  /** A value in a cookie. `of` gives null in another browser, for another name, and after too long a time. */
+  function kept<T extends { readonly at: number }>(what: string, seconds: number) {
+    const cookie = hostCookie(issuer, what)
+    return {
+      keep: (res: ServerResponse, value: T, name = what): void =>
+        set(res, `${cookie}=${sealAs(name, value)}`, { seconds }),
+      of(req: IncomingMessage, name = what): T | null {
+        const value = opened<T>(name, cookieOf(req, cookie))
+        return value === null || isLate(value.at, seconds) ? null : value
+      },
+      drop: (res: ServerResponse): void => set(res, `${cookie}=`, { seconds: 0 }),
+    }
   }
+  const way = kept<Way>('away', WAY_SECONDS)
   // The prefix `__Host-` would not allow to bind it to the interaction's path.
   const handed = 'portcullis_signed_in'
 
   return {
-    keepWay: (res, state, way) =>
-      set(res, `${nameOf('away')}=${sealAs(`way ${state}`, way)}`, { seconds: WAY_SECONDS }),
-    wayOf(req, state) {
-      const way = opened<Way>(`way ${state}`, cookieOf(req, nameOf('away')))
-      return way === null || isLate(way.at, WAY_SECONDS) ? null : way
+    way: {
+      ...way,
+      keep: (res: ServerResponse, value: Way, state: string): void => way.keep(res, value, `way ${state}`),
+      of: (req: IncomingMessage, state: string): Way | null => way.of(req, `way ${state}`),
     },
-    dropWay: (res) => set(res, `${nameOf('away')}=`, { seconds: 0 }),
-    keepStranger: (res, stranger) =>
-      set(res, `${nameOf('stranger')}=${sealAs('stranger', stranger)}`, { seconds: WAY_SECONDS }),
-    strangerOf(req) {
-      const stranger = opened<Stranger>('stranger', cookieOf(req, nameOf('stranger')))
-      return stranger === null || isLate(stranger.at, WAY_SECONDS) ? null : stranger
-    },
-    dropStranger: (res) => set(res, `${nameOf('stranger')}=`, { seconds: 0 }),
-    keepHalfway: (res, halfway) =>
-      set(res, `${nameOf('halfway')}=${sealAs('halfway', halfway)}`, { seconds: HALFWAY_SECONDS }),
-    halfwayOf(req) {
-      const halfway = opened<Halfway>('halfway', cookieOf(req, nameOf('halfway')))
-      return halfway === null || isLate(halfway.at, HALFWAY_SECONDS) ? null : halfway
-    },
-    dropHalfway: (res) => set(res, `${nameOf('halfway')}=`, { seconds: 0 }),
-    sealTarget: (target) => sealAs('target', target),
-    openTarget: (sealed) => opened<Target>('target', sealed),
-    handOver(res, uid, signedIn) {
+    stranger: kept<Stranger>('stranger', WAY_SECONDS),
+    halfway: kept<Halfway>('halfway', HALFWAY_SECONDS),
+    /** Seals the target for a form of the sign-in page. */
+    sealTarget: (target: Target): string => sealAs('target', target),
+    openTarget: (sealed: string): Target | null => opened<Target>('target', sealed),
+    /** Hands the sign-in to the page of the interaction, by a cookie that no other path gets. */
+    handOver(res: ServerResponse, uid: string, signedIn: SignedIn): void {
       const path = `${mountOf(issuer)}${PATHS.interaction}/${uid}`
-      set(res, `${handed}=${sealAs(`signed in for ${uid}`, { signedIn, at: now() })}`, {
-        seconds: HANDED_SECONDS,
-        path,
-      })
+      const sealed = sealAs(`signed in for ${uid}`, { signedIn, at: now() })
+      set(res, `${handed}=${sealed}`, { seconds: HANDED_SECONDS, path })
     },
-    handedOver(req, uid) {
+    handedOver(req: IncomingMessage, uid: string): SignedIn | null {
       const found = opened<{ signedIn: SignedIn; at: number }>(`signed in for ${uid}`, cookieOf(req, handed))
       return found === null || isLate(found.at, HANDED_SECONDS) ? null : found.signedIn
     },
   }
-}
-
-function cookieOf({ headers }: IncomingMessage, name: string): string {
-  for (const pair of (headers.cookie ?? '').split(/; */)) {
-    if (pair.startsWith(`${name}=`)) return pair.slice(name.length + 1)
-  }
-  return ''
 }

@@ -1,6 +1,7 @@
 /** The person's second factor here, on the page that proves the account: a code, a recovery code or a passkey. */
+
+import type { View } from '../../html/page.ts'
 import { PAGE } from '../account/own-sign-in.ts'
-import type { View } from '../account/page-parts.ts'
 import type { AccountVisit } from '../account/visit.ts'
 import type { SignedIn, Waiting } from '../sign-in/sign-in.ts'
 import type { LoginProblem } from '../sign-in/sign-in-pages.ts'

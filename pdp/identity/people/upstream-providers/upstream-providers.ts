@@ -42,10 +42,10 @@ export function createUpstreamProviders(deps: Deps): {
 } {
   const { sql, clock, ring, revocations, log, guard } = deps
   const providers = createIdentityProviders(deps)
-  const sealed = createSealed(deps)
+  const links = createLinks(deps)
   const outgoing = fetchBy(guard)
   const client = createUpstreamClient({ guard, clock, signingKey: () => ring.current().privateJwks[0] })
-  const parts = { providers, sealed, links: createLinks(deps), client }
+  const parts = { providers, sealed: createSealed(deps), links, client }
   const returns = createSharedAttempts({ sql, clock, windowMs: RETURNS_MS })
   const keysOf = createProviderKeys({
     clock,
@@ -56,18 +56,17 @@ export function createUpstreamProviders(deps: Deps): {
     elsewhere: createElsewhere(parts),
     providers,
     signedOutElsewhere: createSignedOutElsewhere({
-      ...{ revocations, sql, clock, log, providers: parts.providers, links: parts.links, marks: returns },
+      revocations,
+      sql,
+      clock,
+      log,
+      providers,
+      links,
+      marks: returns,
       keysOf,
     }),
-    readAssertion: createReadAssertion({ issuer: deps.issuer, providers, links: parts.links, keysOf, clock }),
-    screens: upstreamScreens({
-      providers: parts.providers,
-      links: parts.links,
-      client: parts.client,
-      sealed: parts.sealed,
-      isOnlyIn: onlyIn(deps),
-      returns,
-    }),
+    readAssertion: createReadAssertion({ issuer: deps.issuer, providers, links, keysOf, clock }),
+    screens: upstreamScreens({ ...parts, isOnlyIn: onlyIn(deps), returns }),
   }
 }
 
