@@ -15,13 +15,15 @@ export type Controls = {
   readonly invitations: Invitations
   readonly identityProviders: IdentityProviders
 }
-type ControlsDeps = Parameters<typeof createRevocations>[0] &
-  Parameters<typeof createExternalIssuers>[0] &
-  Parameters<typeof createInvitations>[0] &
-  Omit<Parameters<typeof createSecondFactor>[0], 'revocations'>
 
 /** `hook`: the token hook of the running process, which caches its settings for a short time. */
-export function controlsWithin(parts: ControlsDeps, hook: Controls['hook']): Controls {
+export function controlsWithin(
+  parts: Parameters<typeof createRevocations>[0] &
+    Parameters<typeof createExternalIssuers>[0] &
+    Parameters<typeof createInvitations>[0] &
+    Omit<Parameters<typeof createSecondFactor>[0], 'revocations'>,
+  hook: Controls['hook'],
+): Controls {
   const { issuer, sql, directory, appendEvents, masterKeys, clock } = parts
   const revocations = createRevocations(parts)
   return {

@@ -1,7 +1,7 @@
 /** The identity service's routes. URLs in answers come from the issuer, never from the request. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { PROBLEM_MEDIA_TYPE, problem } from '../shared/base/problems.ts'
+import { PROBLEM_MEDIA_TYPE, type ProblemCode, problem } from '../shared/base/problems.ts'
 import { onceLate } from '../shared/base/with-timeout.ts'
 import { PdpError } from '../shared/domain/errors.ts'
 import { isRequestId } from '../shared/domain/names.ts'
@@ -138,9 +138,10 @@ async function answer(
     case 'token': {
       const translated = req.method === 'POST' ? await deps.tokenEndpoints.translate(req) : req
       if (translated !== null) return deps.callback(translated, res)
-      res.writeHead(STATUS.tooLarge, { 'content-type': 'application/json', 'cache-control': 'no-store' })
-      res.end(JSON.stringify({ error: 'invalid_request', error_description: 'the form is too large' }))
-      return
+      return void answerOauth(res, STATUS.tooLarge, {
+        error: 'invalid_request',
+        error_description: 'the form is too large',
+      })
     }
     default:
       return answerPage(deps, request)
@@ -155,9 +156,16 @@ async function answerPage(
   if (url === undefined) return deps.callback(req, res)
   if (url !== null) return goByGet(res, url)
   const page = errorPage(deps.frameOf(req), { trouble: 'largeForm', code: 'invalid_request' })
-  res.writeHead(STATUS.tooLarge, page.headers)
-  res.end(page.html)
+  res.writeHead(STATUS.tooLarge, page.headers).end(page.html)
 }
+
+const answerOauth = (res: ServerResponse, status: number, error: { error: string; error_description: string }) =>
+  res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify(error))
+
+const answerProblem = (res: ServerResponse, status: number, code: ProblemCode) =>
+  res
+    .writeHead(status, { 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })
+    .end(JSON.stringify({ ...problem(code), status }))
 
 /** Sets the request id that pages show and the log has: that of the server in front, or else the caller's, or a new one. */
 function nameRequest(req: IncomingMessage, res: ServerResponse): void {
@@ -187,6 +195,7 @@ function refuseMethod(
   { kind, methods, path, req, res }: Route & { path: string; req: IncomingMessage; res: ServerResponse },
 ): void {
   const status = STATUS.methodUnsupported
+  res.setHeader('allow', methods.join(', '))
   const isBrowser = !PROGRAM_KINDS.has(kind) && req.headers.accept?.includes('text/html') === true
   if (isBrowser) {
     const page = errorPage(frameOf(req), {
@@ -195,11 +204,9 @@ function refuseMethod(
       detail: `${req.method} is not supported here`,
       again: path,
     })
-    res.writeHead(status, { ...page.headers, allow: methods.join(', ') })
-    return void res.end(page.html)
+    return void res.writeHead(status, page.headers).end(page.html)
   }
-  res.writeHead(status, { allow: methods.join(', '), 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })
-  res.end(JSON.stringify({ ...problem('method_unsupported'), status }))
+  answerProblem(res, status, 'method_unsupported')
 }
 
 const PROBLEM_KINDS: ReadonlySet<Kind> = new Set(['userinfo', 'resource'])
@@ -218,25 +225,14 @@ function fail(
   if (req.destroyed && !req.complete) return
   const frame = deps.frameOf(req)
   deps.log.error({ event: 'identity_failed', request_id: frame.requestId, path, err: error })
-  if (res.headersSent) {
-    res.destroy()
-    return
-  }
+  if (res.headersSent) return void res.destroy()
   const isUnavailable = error instanceof PdpError && error.code === 'store_unavailable'
   const status = isUnavailable ? STATUS.unavailable : STATUS.failed
   if (isUnavailable) res.setHeader('retry-after', '1')
   const view = isUnavailable ? UNAVAILABLE : FAILED
-  if (PROBLEM_KINDS.has(kind)) {
-    res.writeHead(status, { 'content-type': PROBLEM_MEDIA_TYPE, 'cache-control': 'no-store' })
-    res.end(JSON.stringify({ ...problem(isUnavailable ? 'store_unavailable' : 'internal'), status }))
-    return
-  }
-  if (OAUTH_KINDS.has(kind)) {
-    res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
-    res.end(JSON.stringify({ error: view.code, error_description: DETAILS[view.trouble] }))
-    return
-  }
+  if (PROBLEM_KINDS.has(kind)) return void answerProblem(res, status, isUnavailable ? 'store_unavailable' : 'internal')
+  if (OAUTH_KINDS.has(kind))
+    return void answerOauth(res, status, { error: view.code, error_description: DETAILS[view.trouble] })
   const page = errorPage(frame, { ...view, again: req.url ?? path })
-  res.writeHead(status, page.headers)
-  res.end(page.html)
+  res.writeHead(status, page.headers).end(page.html)
 }

@@ -3,10 +3,9 @@ import type { AccessToken, Client, ClientCredentials, KoaContextWithOIDC, Provid
 
 export type Context = KoaContextWithOIDC
 type Oidc = Pick<Context['oidc'], 'client' | 'session'>
-type MiddlewareContext = Parameters<Parameters<Provider['use']>[0]>[0]
 
 /** The context of oidc-provider, which middleware gets although its type is Koa's. */
-export const contextOf = (ctx: MiddlewareContext): Context => ctx as Context
+export const contextOf = (ctx: Parameters<Parameters<Provider['use']>[0]>[0]): Context => ctx as Context
 
 export type Token = AccessToken | ClientCredentials
 /** A token while it is minted. A client_credentials token has no person, no grant and no session. */

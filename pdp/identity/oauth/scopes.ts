@@ -41,9 +41,6 @@ export const OFFLINE_ACCESS = 'offline_access'
 const IDENTITY: ReadonlySet<string> = new Set(IDENTITY_SCOPES)
 const SERVICE: ReadonlySet<string> = new Set(SERVICE_SCOPES)
 
-/** `person`: a person signs in; `service`: client_credentials. */
-export type GrantKind = 'person' | 'service'
-
 /** The scope that is enough to read, given the scope to write. Tuples have separate scopes. */
 export function readScope(scope: string): string {
   const read = scope.replace(/:write$/, ':read').replace(/\.manage$/, '.read')
@@ -69,7 +66,8 @@ export const isOpenidScope = (scope: string): boolean => IDENTITY.has(scope) || 
 export function refusedScope(request: {
   readonly asked: readonly string[]
   readonly registered: readonly string[]
-  readonly kind: GrantKind
+  /** `person`: a person signs in; `service`: client_credentials. */
+  readonly kind: 'person' | 'service'
 }): string | null {
   const otherKind = request.kind === 'person' ? SERVICE : IDENTITY
   const registered = new Set(request.registered)

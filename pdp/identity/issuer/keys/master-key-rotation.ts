@@ -135,11 +135,13 @@ async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' |
   return { places, unreadable }
 }
 
-type Assessed = { readonly state: 'already' | 'former' | 'unreadable'; readonly replacement: string | null }
-
 type Keys = readonly [Buffer, ...Buffer[]]
 
-function assess(name: string, { sealed }: SealedRow, { next, former }: { next: Keys; former: Keys }): Assessed {
+function assess(
+  name: string,
+  { sealed }: SealedRow,
+  { next, former }: { next: Keys; former: Keys },
+): { readonly state: 'already' | 'former' | 'unreadable'; readonly replacement: string | null } {
   try {
     open(next, name, sealed)
     return { state: 'already', replacement: null }

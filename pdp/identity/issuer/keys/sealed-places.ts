@@ -30,15 +30,6 @@ export type SealedPlace = {
   replace(sql: Queries, rows: readonly (SealedRow & { readonly replacement: string })[]): Promise<number>
 }
 
-type Columns = {
-  readonly table: string
-  readonly key: readonly [string, ...string[]]
-  /** An SQL expression for the encrypted value. */
-  readonly sealed: string
-  /** An SQL assignment of `n.replacement` to it. */
-  readonly assign: string
-}
-
 export const SEALED_PLACES: readonly SealedPlace[] = [
   {
     ...{ what: 'sign-ins under way', purpose: RECORD_PURPOSE, transient: true },
@@ -53,27 +44,17 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
   {
     ...{ what: 'authenticators', purpose: AUTHENTICATOR_PURPOSE, transient: false },
     nameOf: ([user = '']) => nameOfAuthenticator(user),
-    ...rowsOf({
-      table: 'authenticator',
-      key: ['user_id'],
-      sealed: 'secret_sealed',
-      assign: 'secret_sealed = n.replacement',
-    }),
+    ...rowsOf({ table: 'authenticator', key: ['user_id'], sealed: 'secret_sealed' }),
   },
   {
     ...{ what: 'the token hook', purpose: HOOK_SEALED_AS, transient: false },
     nameOf: () => HOOK_SEALED_AS,
-    ...rowsOf({ table: 'token_hook', key: ['url'], sealed: 'secret_sealed', assign: 'secret_sealed = n.replacement' }),
+    ...rowsOf({ table: 'token_hook', key: ['url'], sealed: 'secret_sealed' }),
   },
   {
     ...{ what: 'identity providers', purpose: PROVIDER_PURPOSE, transient: false },
     nameOf: ([id = '']) => id,
-    ...rowsOf({
-      table: 'identity_provider',
-      key: ['provider_id'],
-      sealed: 'secret_sealed',
-      assign: 'secret_sealed = n.replacement',
-    }),
+    ...rowsOf({ table: 'identity_provider', key: ['provider_id'], sealed: 'secret_sealed' }),
   },
   {
     ...{ what: 'trusted issuers', purpose: INTROSPECTION_SEALED_AS, transient: false },
@@ -98,36 +79,33 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
   {
     ...{ what: 'received streams', purpose: RECEIVED_STREAM_SEALED_AS, transient: false },
     nameOf: () => RECEIVED_STREAM_SEALED_AS,
-    ...rowsOf({
-      table: 'received_stream',
-      key: ['issuer'],
-      sealed: 'authorization_sealed',
-      assign: 'authorization_sealed = n.replacement',
-    }),
+    ...rowsOf({ table: 'received_stream', key: ['issuer'], sealed: 'authorization_sealed' }),
   },
   {
     ...{ what: 'endpoints of signal streams', purpose: AUTHORIZATION_PURPOSE, transient: false },
     nameOf: ([stream = '']) => nameOfAuthorization(stream),
-    ...rowsOf({
-      table: 'signal_stream',
-      key: ['stream_id'],
-      sealed: 'authorization_sealed',
-      assign: 'authorization_sealed = n.replacement',
-    }),
+    ...rowsOf({ table: 'signal_stream', key: ['stream_id'], sealed: 'authorization_sealed' }),
   },
   {
     ...{ what: 'signing keys', purpose: SIGNING_KEY_PURPOSE, transient: false },
     nameOf: ([kid = '']) => kid,
-    ...rowsOf({
-      table: 'signing_key',
-      key: ['kid'],
-      sealed: 'private_jwk_sealed',
-      assign: 'private_jwk_sealed = n.replacement',
-    }),
+    ...rowsOf({ table: 'signing_key', key: ['kid'], sealed: 'private_jwk_sealed' }),
   },
 ]
 
-function rowsOf({ table, key, sealed, assign }: Columns): Pick<SealedPlace, 'page' | 'count' | 'replace'> {
+function rowsOf({
+  table,
+  key,
+  sealed,
+  assign = `${sealed} = n.replacement`,
+}: {
+  readonly table: string
+  readonly key: readonly [string, ...string[]]
+  /** An SQL expression for the encrypted value. */
+  readonly sealed: string
+  /** An SQL assignment of `n.replacement` to it. Default: for a column. */
+  readonly assign?: string
+}): Pick<SealedPlace, 'page' | 'count' | 'replace'> {
   const columns = key.join(', ')
   const parameters = key.map((_, i) => `$${i + 2}`).join(', ')
   return {

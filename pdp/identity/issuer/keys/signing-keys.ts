@@ -17,17 +17,20 @@ export type SigningKeys = {
   readonly publicJwks: readonly JWK[]
   readonly activeKid: string
 }
-type State = 'next' | 'active' | 'retired'
-type KeyRow = { readonly kid: string; readonly public_jwk: JWK; readonly private_jwk_sealed: string }
 /** A key as it is stored: the private part is encrypted. */
-export type NewKey = { readonly kid: string; readonly publicJwk: JWK; readonly sealed: string; readonly state: State }
+export type NewKey = {
+  readonly kid: string
+  readonly publicJwk: JWK
+  readonly sealed: string
+  readonly state: 'next' | 'active'
+}
 
 /** Throws Error if another master key encrypted the stored keys; PdpError `store_unavailable`. */
 export async function loadSigningKeys(deps: { sql: Sql; masterKeys: MasterKeys }): Promise<SigningKeys> {
   const sealingKeys = deps.masterKeys.derive(SIGNING_KEY_PURPOSE)
   await ensureKeys(deps.sql, sealingKeys)
-  const rows = await deps.sql.query<KeyRow>(
-    `select kid, public_jwk, private_jwk_sealed from signing_key
+  const rows = await deps.sql.query<{ kid: string; public_jwk: JWK; sealed: string }>(
+    `select kid, public_jwk, private_jwk_sealed as sealed from signing_key
      where state <> 'retired' or retire_after > now()
      order by case state when 'active' then 0 when 'next' then 1 else 2 end, created_at, kid`,
   )
@@ -42,16 +45,14 @@ export async function loadSigningKeys(deps: { sql: Sql; masterKeys: MasterKeys }
 
 /** Signs the claims with the active key. The JWT is kept, and made again for other claims or another active key. */
 export function createStatementSigner(current: () => SigningKeys): (claims: JsonObject) => Promise<string> {
-  let last: { readonly kid: string; readonly text: string; readonly jwt: string } | null = null
+  const sign = createTokenSigner(current, 'JWT')
+  let last: { readonly kid: string; readonly text: string; readonly token: string } | null = null
   return async (claims) => {
-    const { privateJwks, activeKid: kid } = current()
-    const [active] = privateJwks
-    if (active === undefined) throw new TypeError('there is no signing key')
     const text = JSON.stringify(claims)
-    if (last?.kid === kid && last.text === text) return last.jwt
-    const jwt = await new SignJWT({ ...claims }).setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid }).sign(active)
-    last = { kid, text, jwt }
-    return jwt
+    if (last?.kid === current().activeKid && last.text === text) return last.token
+    const signed = { text, ...(await sign(claims)) }
+    last = signed
+    return signed.token
   }
 }
 
@@ -69,9 +70,9 @@ export function createTokenSigner(
   }
 }
 
-function unseal(sealingKeys: readonly Buffer[], row: KeyRow): JWK {
+function unseal(sealingKeys: readonly Buffer[], { kid, sealed }: Pick<NewKey, 'kid' | 'sealed'>): JWK {
   try {
-    return JSON.parse(open(sealingKeys, row.kid, row.private_jwk_sealed))
+    return JSON.parse(open(sealingKeys, kid, sealed))
   } catch (err) {
     throw new Error('the signing keys cannot be opened: PORTCULLIS_MASTER_KEY is not the key that sealed them', {
       cause: err,
@@ -97,7 +98,7 @@ export async function storeKey(sql: Queries, key: NewKey): Promise<void> {
   )
 }
 
-export async function makeKey(sealingKeys: readonly [Buffer, ...Buffer[]], state: State): Promise<NewKey> {
+export async function makeKey(sealingKeys: readonly [Buffer, ...Buffer[]], state: NewKey['state']): Promise<NewKey> {
   const pair = await promisify(generateKeyPair)('rsa', { modulusLength: RSA_BITS })
   const bare = pair.publicKey.export({ format: 'jwk' })
   const kid = await calculateJwkThumbprint(bare) // RFC 7638

@@ -49,27 +49,21 @@ const valuesOf = (b: NewBinding) => [
   ...[b.grantId, b.organization, b.user, b.client, b.sessionUid, b.parentGrantId, b.offline],
 ]
 // Rows that another node is deleting are skipped.
+const deletion = (table: string, isOver: string): string => `
+  delete from ${table} where ctid = any(array(
+    select ctid from ${table} t where ${isOver} limit ${PIECE_ROWS} for update skip locked)) returning 1`
 const COLLECTIONS = [
-  `delete from oidc_record where ctid = any(array(
-     select ctid from oidc_record where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
-     for update skip locked)) returning 1`,
-  `delete from grant_binding where ctid = any(array(
-     select ctid from grant_binding b where created_at < now() - interval '1 hour'
-     and not exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id) limit ${PIECE_ROWS}
-     for update skip locked)) returning 1`,
-  `delete from attempt where ctid = any(array(
-     select ctid from attempt where ends_at < now() - interval '1 hour' limit ${PIECE_ROWS}
-     for update skip locked)) returning 1`,
-  `delete from passkey_challenge where ctid = any(array(
-     select ctid from passkey_challenge where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
-     for update skip locked)) returning 1`,
-  `delete from mailed_token where ctid = any(array(
-     select ctid from mailed_token where expires_at < now() - interval '1 hour' limit ${PIECE_ROWS}
-     for update skip locked)) returning 1`,
+  deletion('oidc_record', "expires_at < now() - interval '1 hour'"),
+  deletion(
+    'grant_binding',
+    `created_at < now() - interval '1 hour'
+     and not exists (select 1 from oidc_record where kind = 'Grant' and id = t.grant_id)`,
+  ),
+  deletion('attempt', "ends_at < now() - interval '1 hour'"),
+  deletion('passkey_challenge', "expires_at < now() - interval '1 hour'"),
+  deletion('mailed_token', "expires_at < now() - interval '1 hour'"),
   // Rows of PDPs that were killed: all others delete their own.
-  `delete from pdp_process where ctid = any(array(
-     select ctid from pdp_process where seen_at < now() - interval '1 hour' limit ${PIECE_ROWS}
-     for update skip locked)) returning 1`,
+  deletion('pdp_process', "seen_at < now() - interval '1 hour'"),
   `delete from outbox where seq in (
      select seq from outbox where created_at < now() - interval '30 days' order by seq limit ${PIECE_ROWS}
      for update skip locked) returning 1`,

@@ -7,13 +7,12 @@ import { type ClaimSources, UNBOUND } from './claims.ts'
 
 /** `off`: tokens carry no entitlements. */
 export type EmbedEntitlements = 'off' | 'claims-mode'
-export type ClaimSourcesRequest = {
+/** Throws PdpError `store_unavailable`. If the organization was deleted, the claims are those without an organization. */
+export type ReadClaimSources = (request: {
   readonly subject: Subject
   readonly organization: string | null
   readonly app: string | null
-}
-/** Throws PdpError `store_unavailable`. If the organization was deleted, the claims are those without an organization. */
-export type ReadClaimSources = (request: ClaimSourcesRequest) => Promise<ClaimSources>
+}) => Promise<ClaimSources>
 
 export function createClaimSources(deps: {
   readonly store: Pick<Store, 'rows'>

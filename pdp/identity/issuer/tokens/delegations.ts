@@ -51,11 +51,6 @@ const OWN = `
 const EXCHANGED = `select grant_id as id from grant_binding
   where user_id = $1 and client_id = $2 and organization_id = $3 and parent_grant_id is not null`
 
-type OwnRow = Omit<OwnDelegation, 'scopes' | 'sinceMs'> & {
-  readonly condition: string | null
-  readonly context: TupleCondition['context'] | null
-}
-
 export function createDelegations({
   sql,
   store,
@@ -76,7 +71,12 @@ export function createDelegations({
       return { organization, client, expiresAtMs, scopes: condition === undefined ? null : (scopesOf(condition) ?? []) }
     },
     async of(user) {
-      const rows = await sql.query<OwnRow>(OWN, [`user:${user}`, user])
+      const rows = await sql.query<
+        Omit<OwnDelegation, 'scopes' | 'sinceMs'> & {
+          readonly condition: string | null
+          readonly context: TupleCondition['context'] | null
+        }
+      >(OWN, [`user:${user}`, user])
       return rows.map(({ condition, context, ...row }) => {
         if (condition === null || context === null) return { ...row, scopes: null, sinceMs: null }
         const { since } = context

@@ -26,14 +26,13 @@ export type TokenEndpoints = {
   translate(req: IncomingMessage): Promise<IncomingMessage | null>
   install(provider: Provider): void
 }
-export type TokenEndpointsDeps = {
+
+export function createTokenEndpoints(deps: {
   readonly issuer: string
   readonly introspection: Pick<Introspection, 'record' | 'isRevoked'>
   readonly pdp: Pick<Pdp, 'ancestors' | 'decide'>
   readonly sql: Queries
-}
-
-export function createTokenEndpoints(deps: TokenEndpointsDeps): TokenEndpoints {
+}): TokenEndpoints {
   const records = new WeakMap<IncomingMessage, TokenRecord>()
 
   /** The value to give oidc-provider in place of the token. */

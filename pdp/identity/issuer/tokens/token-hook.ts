@@ -68,13 +68,9 @@ export type TokenHook = {
   /** Every `configure` changes `version`. */
   read(over?: Queries): Promise<{ readonly url: string; readonly version: string } | null>
   /** Null removes the hook. `over`: an open transaction. Throws PdpError `store_unavailable`. */
-  configure(
-    hook: { readonly url: string; readonly secret: string } | null,
-    context: WriteContext,
-    over?: Pick<Sql, 'transaction'>,
-  ): Promise<void>
+  configure(hook: Settings | null, context: WriteContext, over?: Pick<Sql, 'transaction'>): Promise<void>
 }
-type Settings = { readonly url: string; readonly secret: string } | null
+type Settings = { readonly url: string; readonly secret: string }
 
 export function createTokenHook(deps: {
   readonly sql: Sql
@@ -87,11 +83,11 @@ export function createTokenHook(deps: {
 }): TokenHook {
   const { sql, appendJournal, clock, log, onOutcome } = deps
   const keys = () => deps.masterKeys.derive(HOOK_SEALED_AS)
-  let held: { readonly settings: Settings; readonly readAtMs: number } | null = null
+  let held: { readonly settings: Settings | null; readonly readAtMs: number } | null = null
   let circuit = newCircuit(clock)
   const places = createTenantPlaces({ open: RUNNING_MAX })
 
-  async function settings(): Promise<Settings> {
+  async function settings(): Promise<Settings | null> {
     if (held !== null && Math.abs(clock() - held.readAtMs) < SETTINGS_AGE_MS) return held.settings
     const row = await find(sql)
     const read = row && { url: row.url, secret: open(keys(), HOOK_SEALED_AS, row.sealed) }
@@ -110,7 +106,7 @@ export function createTokenHook(deps: {
     return {}
   }
 
-  async function asked(hook: NonNullable<Settings>, event: HookEvent): Promise<JsonObject> {
+  async function asked(hook: Settings, event: HookEvent): Promise<JsonObject> {
     const settle = circuit.begin()
     if (settle === null) return skip()
     try {
@@ -179,14 +175,13 @@ function placeOf(text: string): string {
 
 async function ask(
   { fetch, clock }: { readonly fetch: PostFetch; readonly clock: () => number },
-  hook: { readonly url: string; readonly secret: string },
+  { url, secret }: Settings,
   event: HookEvent,
 ): Promise<JsonObject> {
   const body = JSON.stringify({ type: 'token.minting', token: event })
   const signedAt = Math.floor(clock() / 1_000)
-  const signature = createHmac('sha256', hook.secret).update(`${signedAt}.${body}`).digest('hex')
+  const signature = createHmac('sha256', secret).update(`${signedAt}.${body}`).digest('hex')
   const headers = { 'portcullis-signature': `t=${signedAt},v1=${signature}` }
-  const { url } = hook
   return parseClaims(
     await postJson({ fetch, url, headers, body, deadlineMs: HOOK_DEADLINE_MS, bytesMax: HOOK_BYTES_MAX }),
   )

@@ -15,13 +15,11 @@ import type { Mint } from '../mint.ts'
 
 export const PARAMETERS = ['scope', 'resource', 'organization'] as const
 
-export type ClientCredentialsDeps = {
+export function clientCredentialsGrant(deps: {
   readonly provider: Provider
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly mint: Pick<Mint, 'describe'>
-}
-
-export function clientCredentialsGrant(deps: ClientCredentialsDeps): (ctx: TokenEndpointGrantContext) => Promise<void> {
+}): (ctx: TokenEndpointGrantContext) => Promise<void> {
   const { provider, pdp, mint } = deps
   return async (ctx) => {
     const { client } = ctx.oidc
