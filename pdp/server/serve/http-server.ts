@@ -5,6 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Fastify from 'fastify'
 import type { EntitlementSource, Store } from '../../engine/store/contract.ts'
 import type { Directory, Moves, Provisioning } from '../../engine/store/directory.ts'
+import type { Controls } from '../../identity/controls.ts'
+import type { Identity, IssuerRoutes } from '../../identity/identity.ts'
 import { serveInTurns } from '../../shared/process/http/request-queue.ts'
 import {
   bindableAddress,
@@ -25,7 +27,6 @@ import { addBodyParsers, addBodyTimeout } from './http/bodies.ts'
 import { addDeadline, DEADLINES, type Deadlines } from './http/deadline.ts'
 import { addDescription, descriptionBase } from './http/description.ts'
 import { closeAfterAnswers } from './http/draining.ts'
-import type { IdentityHandler } from './http/identity-handler.ts'
 import { compileLate } from './http/late-schemas.ts'
 import { answerClientError, asHttpProblem, NOSNIFF, sendProblem } from './http/problem-response.ts'
 import { answerBrowser, browserAnswer } from './http/public-pages.ts'
@@ -35,10 +36,11 @@ import { addSpans } from './http/spans.ts'
 import { isFault, RequestProblem, SUCCESS } from './http/status.ts'
 import { addMessageGuard, addTextGuard } from './http/text-guard.ts'
 import { MANAGEMENT } from './management/calls.ts'
-import type { EventSource, IdentityControl, ManagementDeps, ReachAtomically } from './management/deps.ts'
+import type { ManagementDeps, ReachAtomically } from './management/deps.ts'
 import { isScimPath, problemOfScim, sendScimError } from './scim/errors.ts'
 import { addScim } from './scim/scim.ts'
-import { addSignals, type SignalDeps } from './signals/routes.ts'
+import type { SignalDeps } from './signals/receivers.ts'
+import { addSignals } from './signals/routes.ts'
 
 const BODY_BYTES_MAX = 262_144
 const HEADER_BYTES_MAX = 16_384
@@ -52,9 +54,18 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'Q
 /** How many management calls of one client may be open at once. A stream counts until its end. */
 const CALLS_PER_CLIENT_MAX = 64
 
+/** The parts of the identity service that the server calls. */
+export type IdentityHandler = Pick<IssuerRoutes, 'validateClient'> &
+  Pick<
+    Identity,
+    'introspect' | 'recognize' | 'verifyProof' | 'publicPages' | 'signStatement' | 'events' | keyof Controls
+  > & {
+    /** Returns true if it answered the request. */
+    handle(req: IncomingMessage, res: ServerResponse, deadlineMs: number): Promise<boolean>
+  }
 export type HttpDeps = AskedFromDeps &
   Pick<SignalDeps, 'pdp' | 'people' | 'sidecars' | 'transmitter'> & {
-    readonly identity: IdentityHandler & IdentityControl & EventSource
+    readonly identity: IdentityHandler
     readonly store: Store
     readonly entitlements: EntitlementSource
     readonly directory: Directory

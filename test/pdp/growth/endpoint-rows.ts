@@ -146,6 +146,7 @@ export const RUN = [
   'pdp/server/serve/http/deadline.ts:addDeadline',
   'pdp/server/serve/http/conditions.ts:sendConstant',
   'pdp/server/serve/http/text-guard.ts:addMessageGuard',
+  'pdp/server/serve/http/problem-response.ts:asError',
   'pdp/server/serve/http/problem-response.ts:asHttpProblem',
   'pdp/server/serve/http/problem-response.ts:problemOf',
   'pdp/server/serve/http/problem-response.ts:sendProblem',

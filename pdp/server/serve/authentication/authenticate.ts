@@ -31,13 +31,12 @@ export function requireReader(token: ActiveToken, provenKey: boolean): void {
   }
 }
 
-export type ManagementClientDeps = CredentialDeps & {
-  readonly introspect: (token: string) => Promise<TokenState>
-  readonly directory: Directory
-}
 /** Authenticates the caller of a request and requires `scope`. `provenBefore`: the request's proof was already verified. Throws RequestProblem. */
 export async function authenticateManagementClient(
-  deps: ManagementClientDeps,
+  deps: CredentialDeps & {
+    readonly introspect: (token: string) => Promise<TokenState>
+    readonly directory: Directory
+  },
   request: { readonly message: IncomingMessage; readonly scope: string; readonly provenBefore: boolean },
 ): Promise<ManagementClient> {
   const { issuer } = deps
@@ -79,11 +78,19 @@ export async function reachOf(
   pdp: Pick<Pdp, 'ancestors'>,
 ): Promise<{ readonly within: string } | { readonly [none in never]: never } | null> {
   if (organizationScope.length === 0) return {}
-  for (const within of organizationScope) {
-    const above = await pdp.ancestors(within)
-    if (organizationScope.every((bound) => above?.includes(bound) === true)) return { within }
-  }
+  for (const within of organizationScope) if (await isWithin({ organizationScope }, within, pdp)) return { within }
   return null
+}
+
+/** Whether the organization is the caller's or below it; null: the whole environment, which only an unbound caller is within. */
+export async function isWithin(
+  { organizationScope }: Pick<ManagementClient, 'organizationScope'>,
+  organization: string | null,
+  pdp: Pick<Pdp, 'ancestors'>,
+): Promise<boolean> {
+  if (organizationScope.length === 0) return true
+  const ancestors = organization === null ? null : await pdp.ancestors(organization)
+  return organizationScope.every((bound) => ancestors?.includes(bound) === true)
 }
 
 /** Throws RequestProblem unless the organization is the caller's or below it. A bound caller does not learn which others exist. */

@@ -13,6 +13,31 @@ export type ActiveToken = Extract<TokenState, { active: true }>
 type Scheme = Credentials['scheme']
 export type CredentialDeps = { readonly issuer: string; readonly verifyProof: ProofVerifier }
 
+/** Callers are known by their tokens, so this makes one for a caller without a token. It exists in this process only. */
+export function tokenOfSubject(
+  subject: ActiveToken['subject'],
+  { clientId, scopes }: Pick<ActiveToken, 'clientId' | 'scopes'>,
+): ActiveToken {
+  return {
+    active: true,
+    subject,
+    organization: null,
+    clientId,
+    scopes,
+    audiences: [],
+    jkt: null,
+    jti: '',
+    grantId: null,
+    issuedAtMs: 0,
+    expiresAtMs: 0,
+    acr: null,
+    authTime: null,
+    revocationKeys: [],
+    actors: [],
+    app: null,
+  }
+}
+
 const ALGS = PROOF_ALGORITHMS.join(' ')
 
 /** Throws RequestProblem `token_missing`, with a challenge for each scheme, unless there is exactly one token. */

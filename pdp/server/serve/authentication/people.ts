@@ -10,7 +10,7 @@ import type { Pdp } from '../../../shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementClient } from './authenticate.ts'
-import type { ActiveToken } from './credentials.ts'
+import { type ActiveToken, tokenOfSubject } from './credentials.ts'
 
 const SCHEME = 'Console '
 
@@ -84,31 +84,6 @@ export async function authorizePerson(
 
 const tokenOf = (user: string, scopes: ReadonlySet<string>): ActiveToken =>
   tokenOfSubject({ type: 'user', id: user }, { clientId: CONSOLE_CLIENT, scopes })
-
-/** Management knows callers by their tokens, so this makes one for a caller without a token. It exists in this process only. */
-export function tokenOfSubject(
-  subject: ActiveToken['subject'],
-  { clientId, scopes }: Pick<ActiveToken, 'clientId' | 'scopes'>,
-): ActiveToken {
-  return {
-    active: true,
-    subject,
-    organization: null,
-    clientId,
-    scopes,
-    audiences: [],
-    jkt: null,
-    jti: '',
-    grantId: null,
-    issuedAtMs: 0,
-    expiresAtMs: 0,
-    acr: null,
-    authTime: null,
-    revocationKeys: [],
-    actors: [],
-    app: null,
-  }
-}
 
 /** True for a caller who may do everything: then no permission needs to be compared, however many grants the caller has. */
 export const managesAll = ({ organizationScope, token }: ManagementClient): boolean =>

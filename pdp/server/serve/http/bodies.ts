@@ -18,8 +18,6 @@ declare module 'fastify' {
   }
 }
 
-const YAML_TYPES = ['application/yaml', 'application/x-yaml', 'text/yaml']
-const SCIM_TYPES = ['application/scim+json']
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
 /** How long a caller that is still sending has to read the answer before the connection closes. */
 const LINGER_MS = 1_000
@@ -30,9 +28,9 @@ export const BODY_TYPES: { readonly [kind in BodyKind]: readonly string[] } = {
   json: ['application/json'],
   // RFC 7396 section 4
   merge: ['application/merge-patch+json'],
-  yaml: YAML_TYPES,
+  yaml: ['application/yaml', 'application/x-yaml', 'text/yaml'],
   lines: LINES_TYPES,
-  scim: SCIM_TYPES,
+  scim: ['application/scim+json'],
 }
 const KNOWN_TYPES: ReadonlySet<string> = new Set(Object.values(BODY_TYPES).flat())
 
@@ -97,15 +95,12 @@ function parseYamlBody(bytes: Buffer, done: Parsed): void {
  */
 async function readYaml(bytes: Buffer): Promise<unknown> {
   const text = parseUtf8(bytes)
-  const body = text.length <= YAML_CHARACTERS_LIGHT ? await parseHere(text) : await parseAside(text)
+  // The parser is loaded when the first YAML arrives.
+  const parse =
+    text.length <= YAML_CHARACTERS_LIGHT ? (await import('../../../engine/worker/yaml.ts')).parseYaml : parseAside
+  const body = await parse(text)
   guardBody(body)
   return body
-}
-
-async function parseHere(text: string): Promise<unknown> {
-  // The parser is loaded when the first YAML arrives.
-  const { parseYaml } = await import('../../../engine/worker/yaml.ts')
-  return parseYaml(text)
 }
 
 /** True for a body of kind `lines`. */

@@ -3,7 +3,7 @@
 import type { Store } from '../../../engine/store/contract.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { type Cursor, formatPageToken, parsePageToken } from '../../../shared/domain/page-token.ts'
-import { type JsonSchema, object, text } from './schemas.ts'
+import { type JsonSchema, text, whole } from './schemas.ts'
 import { RequestProblem } from './status.ts'
 
 const SIZE_DEFAULT = 100
@@ -20,30 +20,21 @@ export const PAGE_PROPERTIES: { readonly [name: string]: JsonSchema } = {
 }
 
 export function pageSchema(items: JsonSchema): JsonSchema {
-  return object(
-    {
-      items: { type: 'array', items },
-      next_page_token: {
-        type: ['string', 'null'],
-        description: 'Null on the last page.',
-      },
-      revision: { type: 'integer', description: 'Revision at which this page was read.' },
-      revision_unchanged: {
-        type: 'boolean',
-        description: 'True when this page and all before it were read at one revision.',
-      },
+  return whole({
+    items: { type: 'array', items },
+    next_page_token: {
+      type: ['string', 'null'],
+      description: 'Null on the last page.',
     },
-    ['items', 'next_page_token', 'revision', 'revision_unchanged'],
-  )
+    revision: { type: 'integer', description: 'Revision at which this page was read.' },
+    revision_unchanged: {
+      type: 'boolean',
+      description: 'True when this page and all before it were read at one revision.',
+    },
+  })
 }
 
-export type Page<Item> = {
-  readonly items: readonly Item[]
-  readonly next_page_token: string | null
-  readonly revision: number
-  readonly revision_unchanged: boolean
-}
-type PageSource<Item> = {
+export type PageSource<Item> = {
   /** The identity of the list in its page tokens: its name, and the values of its path and filter. */
   readonly list: readonly (string | null)[]
   /** The log whose revision rises with every change of the items. */
@@ -54,11 +45,7 @@ type PageSource<Item> = {
 }
 
 /** Throws RequestProblem `request_invalid` for a size out of range or a page token that no list returned. */
-export async function readPage<Item>(
-  store: Pick<Store, 'vector'>,
-  query: PageQuery,
-  source: PageSource<Item>,
-): Promise<Page<Item>> {
+export async function readPage<Item>(store: Pick<Store, 'vector'>, query: PageQuery, source: PageSource<Item>) {
   const size = pageSize(query.page_size)
   const from = parseToken(source.list, query.page_token)
   const { rows, revision, whole } = await readAtOneRevision(store, source, {

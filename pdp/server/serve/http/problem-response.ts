@@ -122,14 +122,16 @@ function presentIssue({ place, message }: ValidationIssue): { [member: string]: 
   return /^[?:]/.test(place) ? { parameter: place.slice(1), detail: message } : { pointer: place, detail: message }
 }
 
+/** The answer to an error without its body: the status, and the fields of every error. */
+export function asError(request: FastifyRequest, reply: FastifyReply, found: RequestProblem): FastifyReply {
+  const { http } = STATUS[found.code]
+  reply.headers(found.headers)
+  if (RETRIED.has(http)) reply.header('retry-after', RETRY_AFTER_S)
+  return reply.code(http).header('x-request-id', request.id).header('cache-control', 'no-store')
+}
+
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, found: RequestProblem): FastifyReply {
-  const status = STATUS[found.code]
-  for (const [name, value] of Object.entries(found.headers)) reply.header(name, value)
-  if (RETRIED.has(status.http)) reply.header('retry-after', RETRY_AFTER_S)
-  return reply
-    .code(status.http)
-    .header('x-request-id', request.id)
-    .header('cache-control', 'no-store')
+  return asError(request, reply, found)
     .header(...NOSNIFF)
     .type(PROBLEM_MEDIA_TYPE)
     .send(body(found, request.id))

@@ -29,6 +29,10 @@ export function object(
   return { type: 'object', additionalProperties: false, required, properties }
 }
 
+/** The schema of an object that has all of these members, and no others. */
+export const whole = (properties: { readonly [name: string]: JsonSchema }): JsonSchema =>
+  object(properties, Object.keys(properties))
+
 /** Every error answer (RFC 9457). */
 export const PROBLEM_RESPONSE = {
   description: 'A problem.',

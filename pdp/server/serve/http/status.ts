@@ -38,18 +38,21 @@ export const STATUS = {
 } as const satisfies { readonly [Code in ProblemCode]?: Status }
 export type RequestProblemCode = keyof typeof STATUS
 
-export type RequestProblemOptions = {
-  readonly issues?: readonly ValidationIssue[]
-  readonly headers?: { readonly [name: string]: string }
-  readonly cause?: unknown
-}
 /** A request that is answered with a problem. The caller sees the message; `cause` only goes to the log. */
 export class RequestProblem extends Error {
   override readonly name = 'RequestProblem'
   readonly code: RequestProblemCode
   readonly issues: readonly ValidationIssue[]
   readonly headers: { readonly [name: string]: string }
-  constructor(code: RequestProblemCode, message: string, options: RequestProblemOptions = {}) {
+  constructor(
+    code: RequestProblemCode,
+    message: string,
+    options: {
+      readonly issues?: readonly ValidationIssue[]
+      readonly headers?: { readonly [name: string]: string }
+      readonly cause?: unknown
+    } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.issues = options.issues ?? []

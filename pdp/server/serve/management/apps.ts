@@ -6,15 +6,13 @@ import { readDeclared } from '../../../engine/writes/role-definitions.ts'
 import { MANAGEMENT_APP } from '../../../identity/oauth/management-app.ts'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import type { Manifest, StoredManifest } from '../../../shared/domain/manifest.ts'
-import { type PageQuery, readPage, sortedPage } from '../http/pagination.ts'
-import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../http/schemas.ts'
+import { type PageQuery, sortedPage } from '../http/pagination.ts'
+import { ID, type JsonSchema, LABEL, object, PERMISSION_KEY, PERMISSION_KEYS, whole } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { requireGivingRoles } from './roles/given-roles.ts'
 import { grantEffects } from './roles/grant-effects.ts'
-import { addManagementRoute, ok, put } from './route.ts'
-
-type ManifestBody = Partial<Manifest>
+import { addManagementRoute, found, ok, okPage, put } from './route.ts'
 
 const ITEMS_MAX = 1_000
 const keyed = (value: object) => ({
@@ -34,7 +32,7 @@ const PARTS = {
   },
   permissions: { ...keyed(LABEL), description: 'Permission keys, each with a description for people.' },
   roles: {
-    ...keyed(object({ name: LABEL, permissions: PERMISSION_KEYS }, ['name', 'permissions'])),
+    ...keyed(whole({ name: LABEL, permissions: PERMISSION_KEYS })),
     description: 'Role keys.',
   },
   model: {
@@ -57,24 +55,18 @@ const MANIFEST: JsonSchema = object({ app: ID, version: VERSION, ...PARTS, actor
 ])
 const EFFECTS = {
   type: 'array',
-  items: object(
-    { permission: PERMISSION_KEY, subject: { type: 'string' }, organization: { type: ['string', 'null'] } },
-    ['permission', 'subject', 'organization'],
-  ),
+  items: whole({ permission: PERMISSION_KEY, subject: { type: 'string' }, organization: { type: ['string', 'null'] } }),
 }
-const DRY_RUN: JsonSchema = object(
-  {
-    dry_run: { const: true },
-    version: { ...VERSION, description: 'The version that this manifest would get.' },
-    gains: {
-      ...EFFECTS,
-      description: 'Who would gain a permission; organization null: in every organization.',
-    },
-    loses: EFFECTS,
-    complete: { type: 'boolean', description: 'False: there are more effects than are listed.' },
+const DRY_RUN: JsonSchema = whole({
+  dry_run: { const: true },
+  version: { ...VERSION, description: 'The version that this manifest would get.' },
+  gains: {
+    ...EFFECTS,
+    description: 'Who would gain a permission; organization null: in every organization.',
   },
-  ['dry_run', 'version', 'gains', 'loses', 'complete'],
-)
+  loses: EFFECTS,
+  complete: { type: 'boolean', description: 'False: there are more effects than are listed.' },
+})
 
 const PATH = '/v1/apps/:app/manifest'
 const COMMON = { tag: 'Apps', scope: 'manifest:write', organizationScope: 'environment' } as const
@@ -82,7 +74,7 @@ const COMMON = { tag: 'Apps', scope: 'manifest:write', organizationScope: 'envir
 export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{
     params: 'app'
-    body: ManifestBody
+    body: Partial<Manifest>
     query: { dry_run?: 'true' | 'false' }
     prepared: PreparedManifest
   }>(app, deps, {
@@ -114,7 +106,7 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
       if (query.dry_run !== 'true') {
         await requireGivingRoles(at, caller, { app: params.app, before, after: manifest.roles })
         await at.store.write(ENVIRONMENT, [{ kind: 'manifest', manifest }], { context })
-        return put(current !== null, await findManifest(at, params.app))
+        return put(current !== null, ofApp(await at.store.manifest(params.app), params.app))
       }
       const roles = [...new Set([...Object.keys(current?.roles ?? {}), ...Object.keys(manifest.roles)])]
       const effects = await grantEffects(at.store, { app: params.app, roles, before, after })
@@ -125,7 +117,7 @@ export function addApps(app: FastifyInstance, deps: ManagementDeps): void {
 }
 
 function addReads(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'app' }>(app, deps, {
+  addManagementRoute<{ params: 'app'; stored: StoredManifest }>(app, deps, {
     ...COMMON,
     method: 'GET',
     path: PATH,
@@ -133,7 +125,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'The current manifest of an app.',
     answer: MANIFEST,
     state: ({ at, params }) => at.store.manifest(params.app),
-    handle: async ({ at, params }) => ok(await findManifest(at, params.app)),
+    handle: async ({ params, stored }) => ok(ofApp(stored, params.app)),
   })
   addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
     ...COMMON,
@@ -143,20 +135,15 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'The current manifests, by app.',
     answer: MANIFEST,
     list: true,
-    handle: async ({ query }) =>
-      ok(
-        await readPage(deps.store, query, {
-          list: ['apps'],
-          log: ENVIRONMENT,
-          read: async (page) => sortedPage((await readDeclared(deps.store)).manifests, ({ app }) => app, page),
-          key: (manifest) => manifest.app,
-        }),
-      ),
+    handle: ({ query }) =>
+      okPage(deps, query, {
+        list: ['apps'],
+        log: ENVIRONMENT,
+        read: async (page) => sortedPage((await readDeclared(deps.store)).manifests, ({ app }) => app, page),
+        key: (manifest) => manifest.app,
+      }),
   })
 }
 
-async function findManifest(deps: ManagementDeps, app: string): Promise<StoredManifest> {
-  const manifest = await deps.store.manifest(app)
-  if (manifest === null) throw new RequestProblem('not_found', `app ${app} has no manifest`)
-  return manifest
-}
+const ofApp = (manifest: StoredManifest | null, app: string): StoredManifest =>
+  found(manifest, `app ${app} has no manifest`)

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { JournalEntry } from '../../../engine/store/contract.ts'
 import type { Change } from '../../../shared/domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
-import { object, POSITION } from '../http/schemas.ts'
+import { POSITION, whole } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'
 
@@ -11,29 +11,23 @@ type Query = { readonly after?: string }
 
 // A revision is never split, so the first limit is large enough for the largest revision that this API writes.
 const ENTRIES_MAX = [1_002, 20_000, 200_000] as const
-const ENTRY = object(
-  {
-    revision: { type: 'integer' },
-    change: { type: 'object', description: 'The change by its kind: what was written; null: it was deleted.' },
-    actor: { type: 'string' },
-    request_id: { type: 'string' },
-    at: { type: 'string', format: 'date-time' },
+const ENTRY = whole({
+  revision: { type: 'integer' },
+  change: { type: 'object', description: 'The change by its kind: what was written; null: it was deleted.' },
+  actor: { type: 'string' },
+  request_id: { type: 'string' },
+  at: { type: 'string', format: 'date-time' },
+})
+const PAGE = whole({
+  items: { type: 'array', items: ENTRY },
+  after: { type: 'integer', description: 'The value of `after` for the next request.' },
+  more: { type: 'boolean', description: 'True: there are later changes.' },
+  gap: {
+    type: 'boolean',
+    description:
+      'True: changes before the first item were deleted, or `after` is ahead of the log, which was restored from a backup.',
   },
-  ['revision', 'change', 'actor', 'request_id', 'at'],
-)
-const PAGE = object(
-  {
-    items: { type: 'array', items: ENTRY },
-    after: { type: 'integer', description: 'The value of `after` for the next request.' },
-    more: { type: 'boolean', description: 'True: there are later changes.' },
-    gap: {
-      type: 'boolean',
-      description:
-        'True: changes before the first item were deleted, or `after` is ahead of the log, which was restored from a backup.',
-    },
-  },
-  ['items', 'after', 'more', 'gap'],
-)
+})
 const LOGS: { readonly [name: string]: JournalId } = { environment: ENVIRONMENT, directory: DIRECTORY }
 const COMMON = {
   tag: 'Audit',

@@ -11,7 +11,7 @@ import {
   type TupleBody,
   WITHOUT_TUPLES,
 } from '../decisions/question-schemas.ts'
-import { ID, object } from '../http/schemas.ts'
+import { ID, object, whole } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'
 
@@ -27,35 +27,29 @@ type Body = {
 }
 const EFFECTS = {
   type: 'array',
-  items: object({ subject: { type: 'string' }, resource: { type: 'string' } }, ['subject', 'resource']),
+  items: whole({ subject: { type: 'string' }, resource: { type: 'string' } }),
 }
 
-const ANSWER = object(
-  {
-    gains: { ...EFFECTS, description: 'The first 100.' },
-    loses: { ...EFFECTS, description: 'The first 100.' },
-    gains_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
-    loses_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
-    decided: {
-      type: 'boolean',
-      description: 'False: something could not be decided, or a resource has more than 10,000 subjects.',
-    },
-    complete: { type: 'boolean', description: 'False: there is more than was compared.' },
-    resources_compared: { type: 'integer' },
-    resources_count: {
-      type: ['integer', 'null'],
-      description: 'Resources that the change may touch; null: more than 100,000, or a call with `after`.',
-    },
-    next: {
-      type: ['string', 'null'],
-      description: 'Where the time of one call ended: send it as `after`. Null: no resource is left.',
-    },
+const ANSWER = whole({
+  gains: { ...EFFECTS, description: 'The first 100.' },
+  loses: { ...EFFECTS, description: 'The first 100.' },
+  gains_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
+  loses_count: { type: 'integer', description: 'All that were found: at least so many, if not complete.' },
+  decided: {
+    type: 'boolean',
+    description: 'False: something could not be decided, or a resource has more than 10,000 subjects.',
   },
-  [
-    ...['gains', 'loses', 'gains_count', 'loses_count', 'decided', 'complete'],
-    ...['resources_compared', 'resources_count', 'next'],
-  ],
-)
+  complete: { type: 'boolean', description: 'False: there is more than was compared.' },
+  resources_compared: { type: 'integer' },
+  resources_count: {
+    type: ['integer', 'null'],
+    description: 'Resources that the change may touch; null: more than 100,000, or a call with `after`.',
+  },
+  next: {
+    type: ['string', 'null'],
+    description: 'Where the time of one call ended: send it as `after`. Null: no resource is left.',
+  },
+})
 
 export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: 'org'; body: Body }>(app, deps, {
@@ -73,7 +67,7 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
         subject_type: { ...NAME, description: 'Type of the subjects; user by default.' },
         app: { ...ID, description: 'The app whose roles answer permission keys on the organization.' },
         model: {
-          ...object({ app: ID, text: { type: ['string', 'null'], maxLength: MODEL_CHARACTERS_MAX } }, ['app', 'text']),
+          ...whole({ app: ID, text: { type: ['string', 'null'], maxLength: MODEL_CHARACTERS_MAX } }),
           description: "In place of the app's current model.",
         },
         contextual_tuples: CONTEXTUAL_TUPLES,

@@ -3,11 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import { ANY_APP } from '../../../engine/decide/roles.ts'
 import type { DenialFilter } from '../decisions/decision-archive.ts'
 import { NAME } from '../decisions/question-schemas.ts'
-import { PAGE_PROPERTIES, type PageQuery, readPage } from '../http/pagination.ts'
-import { object, TIMESTAMP } from '../http/schemas.ts'
+import { PAGE_PROPERTIES, type PageQuery } from '../http/pagination.ts'
+import { TIMESTAMP, whole } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'
-import { addManagementRoute, ok } from './route.ts'
+import { addManagementRoute, okPage } from './route.ts'
 
 type Query = PageQuery & {
   readonly subject?: string
@@ -19,42 +19,26 @@ type Query = PageQuery & {
   readonly to?: string
 }
 const TEXTS = { type: 'array', items: { type: 'string' } } as const
-const DENIAL = object(
-  {
-    at: TIMESTAMP,
-    subject: { type: 'string' },
-    relation: { type: 'string' },
-    resource: { type: 'string' },
-    reason: { type: 'string' },
-    route: { type: ['string', 'null'], description: 'The route of the sidecar that asked.' },
-    request_id: { type: ['string', 'null'] },
-    decision_id: { type: 'string' },
-    app: {
-      type: ['string', 'null'],
-      description: 'The app whose roles answered permission keys; * for all apps, null for none.',
-    },
-    actors: { ...TEXTS, description: 'Clients that acted for the subject, the last one first.' },
-    scopes: { ...TEXTS, description: 'Those of the token by which they acted.' },
-    whole: {
-      type: 'boolean',
-      description: 'False: the question brought a context, tuples or groups, which are not kept.',
-    },
+const DENIAL = whole({
+  at: TIMESTAMP,
+  subject: { type: 'string' },
+  relation: { type: 'string' },
+  resource: { type: 'string' },
+  reason: { type: 'string' },
+  route: { type: ['string', 'null'], description: 'The route of the sidecar that asked.' },
+  request_id: { type: ['string', 'null'] },
+  decision_id: { type: 'string' },
+  app: {
+    type: ['string', 'null'],
+    description: 'The app whose roles answered permission keys; * for all apps, null for none.',
   },
-  [
-    'at',
-    'subject',
-    'relation',
-    'resource',
-    'reason',
-    'route',
-    'request_id',
-    'decision_id',
-    'app',
-    'actors',
-    'scopes',
-    'whole',
-  ],
-)
+  actors: { ...TEXTS, description: 'Clients that acted for the subject, the last one first.' },
+  scopes: { ...TEXTS, description: 'Those of the token by which they acted.' },
+  whole: {
+    type: 'boolean',
+    description: 'False: the question brought a context, tuples or groups, which are not kept.',
+  },
+})
 const TEXT = { type: 'string', minLength: 1, maxLength: 512 } as const
 
 export function addDecisionList(app: FastifyInstance, deps: ManagementDeps): void {
@@ -84,13 +68,13 @@ export function addDecisionList(app: FastifyInstance, deps: ManagementDeps): voi
         throw new RequestProblem('not_found', 'this PDP keeps no decisions: PORTCULLIS_DECISIONS_KEPT_DAYS is 0')
       const { from, to, page_size: _, page_token: __, ...words } = query
       const filter: DenialFilter = { ...words, ...instantOf('fromMs', from), ...instantOf('toMs', to) }
-      const page = await readPage(deps.store, query, {
+      return okPage(deps, query, {
         list: ['decisions', params.org, JSON.stringify(filter)],
         log: params.org,
         read: ({ after, countMax }) => archive.denied(params.org, filter, { before: idIn(after), countMax }),
         key: ({ id }) => id,
+        shown: present,
       })
-      return ok({ ...page, items: page.items.map(present) })
     },
   })
 }
@@ -113,15 +97,17 @@ function instantOf(key: 'fromMs' | 'toMs', text: string | undefined): DenialFilt
   throw new RequestProblem('request_invalid', `${text} is not an instant such as 2030-01-31T12:00:00Z`, { issues })
 }
 
-const present = ({ atMs, route, requestId, decisionId, subject, relation, resource, reason, askedAs }: Denied) => ({
-  at: new Date(atMs).toISOString(),
-  ...{ subject, relation, resource, reason },
-  route: route || null,
-  request_id: requestId || null,
-  decision_id: decisionId,
-  app: askedAs.app === undefined ? ANY_APP : askedAs.app,
-  actors: askedAs.actors ?? [],
-  scopes: askedAs.scopes ?? [],
-  whole: askedAs.isWhole !== false,
-})
-type Denied = Awaited<ReturnType<NonNullable<ManagementDeps['archive']>['denied']>>[number]
+function present(denied: Awaited<ReturnType<NonNullable<ManagementDeps['archive']>['denied']>>[number]) {
+  const { atMs, route, requestId, decisionId, subject, relation, resource, reason, askedAs } = denied
+  return {
+    at: new Date(atMs).toISOString(),
+    ...{ subject, relation, resource, reason },
+    route: route || null,
+    request_id: requestId || null,
+    decision_id: decisionId,
+    app: askedAs.app === undefined ? ANY_APP : askedAs.app,
+    actors: askedAs.actors ?? [],
+    scopes: askedAs.scopes ?? [],
+    whole: askedAs.isWhole !== false,
+  }
+}

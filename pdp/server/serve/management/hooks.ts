@@ -2,24 +2,19 @@
 import type { FastifyInstance } from 'fastify'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { isLoopback, urlHost } from '../../../shared/process/listen.ts'
-import { object, SECRET } from '../http/schemas.ts'
+import { SECRET, whole } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'
-import { addManagementRoute, EMPTY, ok } from './route.ts'
-
-type HookBody = { readonly url: string; readonly secret: string }
+import { addManagementRoute, EMPTY, found, ok } from './route.ts'
 
 const URL_TEXT = { type: 'string', maxLength: 2_048 }
-const HOOK_BODY = object(
-  {
-    url: { ...URL_TEXT, description: 'https, or http for a loopback host. Redirects are not followed.' },
-    secret: {
-      ...SECRET,
-      description: 'Key of the HMAC-SHA-256 in Portcullis-Signature. Stored encrypted and never returned.',
-    },
+const HOOK_BODY = whole({
+  url: { ...URL_TEXT, description: 'https, or http for a loopback host. Redirects are not followed.' },
+  secret: {
+    ...SECRET,
+    description: 'Key of the HMAC-SHA-256 in Portcullis-Signature. Stored encrypted and never returned.',
   },
-  ['url', 'secret'],
-)
+})
 export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
   const common = {
     tag: 'Hooks',
@@ -27,7 +22,7 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
     organizationScope: 'environment',
     path: '/v1/token-hook',
   } as const
-  addManagementRoute<{ params: never; body: HookBody }>(app, deps, {
+  addManagementRoute<{ params: never; body: { url: string; secret: string } }>(app, deps, {
     ...common,
     method: 'PUT',
     operation: 'putTokenHook',
@@ -58,18 +53,14 @@ export function addHooks(app: FastifyInstance, deps: ManagementDeps): void {
       return EMPTY
     },
   })
-  addManagementRoute<{ params: never }>(app, deps, {
+  addManagementRoute<{ params: never; stored: { url: string } }>(app, deps, {
     ...common,
     method: 'GET',
     operation: 'getTokenHook',
     summary: 'The service that may add claims to tokens, without its secret.',
-    answer: object({ url: URL_TEXT }, ['url']),
+    answer: whole({ url: URL_TEXT }),
     state: ({ at }) => at.hook.read(),
-    async handle({ at }) {
-      const hook = await at.hook.read()
-      if (hook === null) throw new RequestProblem('not_found', 'there is no token hook')
-      return ok({ url: hook.url })
-    },
+    handle: async ({ stored }) => ok({ url: found(stored, 'there is no token hook').url }),
   })
 }
 

@@ -19,31 +19,9 @@ import {
   WITHOUT_TUPLES,
 } from '../decisions/question-schemas.ts'
 import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
-import { ID, type JsonSchema, object } from '../http/schemas.ts'
+import { ID, type JsonSchema, object, whole } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, type ManagementResponse, ok } from './route.ts'
-
-type ResourcesBody = {
-  readonly subject: SubjectBody
-  readonly relation: string
-  readonly type: string
-  readonly app?: string
-  readonly contextual_tuples?: readonly TupleBody[]
-  readonly without_tuples?: readonly TupleBody[]
-  readonly as_of?: string
-  readonly context?: JsonObject
-}
-type SubjectsBody = {
-  readonly resource: string
-  readonly relation: string
-  readonly type: string
-  readonly subject_relation?: string
-  readonly app?: string
-  readonly contextual_tuples?: readonly TupleBody[]
-  readonly without_tuples?: readonly TupleBody[]
-  readonly as_of?: string
-  readonly context?: JsonObject
-}
 
 const RELATION = { ...NAME, description: 'A relation, or a permission key for app and organization resources.' }
 const APP = { ...ID, description: 'The app whose roles answer permission keys on the organization.' }
@@ -89,10 +67,7 @@ const PAGE: JsonSchema = object(
     },
     undecided: {
       type: 'array',
-      items: object({ item: { type: 'string' }, missing_context: { type: 'array', items: { type: 'string' } } }, [
-        'item',
-        'missing_context',
-      ]),
+      items: whole({ item: { type: 'string' }, missing_context: { type: 'array', items: { type: 'string' } } }),
       description:
         'What depends on a condition that could not be evaluated, with the parameters that the context lacks.',
     },
@@ -109,7 +84,20 @@ const COMMON = {
 } as const
 
 export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'org'; body: ResourcesBody; query: PageQuery }>(app, deps, {
+  addManagementRoute<{
+    params: 'org'
+    body: {
+      readonly subject: SubjectBody
+      readonly relation: string
+      readonly type: string
+      readonly app?: string
+      readonly contextual_tuples?: readonly TupleBody[]
+      readonly without_tuples?: readonly TupleBody[]
+      readonly as_of?: string
+      readonly context?: JsonObject
+    }
+    query: PageQuery
+  }>(app, deps, {
     ...COMMON,
     path: '/v1/organizations/:org/list-resources',
     operation: 'listResources',
@@ -128,7 +116,21 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       return present((await existsAsSubject(deps.directory, subject, params.org)) ? page : { ...page, ...nothing })
     },
   })
-  addManagementRoute<{ params: 'org'; body: SubjectsBody; query: PageQuery }>(app, deps, {
+  addManagementRoute<{
+    params: 'org'
+    body: {
+      readonly resource: string
+      readonly relation: string
+      readonly type: string
+      readonly subject_relation?: string
+      readonly app?: string
+      readonly contextual_tuples?: readonly TupleBody[]
+      readonly without_tuples?: readonly TupleBody[]
+      readonly as_of?: string
+      readonly context?: JsonObject
+    }
+    query: PageQuery
+  }>(app, deps, {
     ...COMMON,
     path: '/v1/organizations/:org/list-subjects',
     operation: 'listSubjects',

@@ -15,7 +15,7 @@ import {
 import { authorizePerson } from '../authentication/people.ts'
 import { BODY_TYPES, type BodyKind } from '../http/bodies.ts'
 import { isNoneMatch, requireConditions, tagOf } from '../http/conditions.ts'
-import { PAGE_PROPERTIES, pageSchema } from '../http/pagination.ts'
+import { PAGE_PROPERTIES, type PageQuery, type PageSource, pageSchema, readPage } from '../http/pagination.ts'
 import { ENTITLEMENT_KEY, FORM, ID, type JsonSchema, object, PROBLEM_RESPONSE } from '../http/schemas.ts'
 import { RequestProblem, SUCCESS } from '../http/status.ts'
 import { type ManagementDeps, type Reach, within } from './deps.ts'
@@ -221,12 +221,12 @@ async function conditional<S extends Shape>(
   }
   const before = await route.state(call)
   const tag = before === null ? null : tagOf(before)
+  const known = { ...call, stored: before as Call<S>['stored'] }
   if (route.method === 'GET') {
-    if (isNoneMatch(headers, tag)) return tagged(await route.handle(call, prepared), tag)
-    return tagged({ status: 'unmodified' }, tag)
+    return tagged(isNoneMatch(headers, tag) ? await route.handle(known, prepared) : { status: 'unmodified' }, tag)
   }
   requireConditions(headers, tag)
-  const outcome = await route.handle({ ...call, stored: before as Call<S>['stored'] }, prepared)
+  const outcome = await route.handle(known, prepared)
   const after = outcome.left ?? (await route.state(call))
   return tagged(outcome, after === null ? null : tagOf(after))
 }
@@ -314,6 +314,28 @@ export function put(existed: boolean, body: object): ManagementResponse {
 }
 export const ok = (body: object): ManagementResponse => ({ status: 'ok', body })
 export const EMPTY: ManagementResponse = { status: 'empty' }
+
+/** The outcome of a call without a body. Throws RequestProblem `not_found` if it found nothing to do. */
+export function done(isDone: boolean, missing: string): ManagementResponse {
+  if (!isDone) throw new RequestProblem('not_found', missing)
+  return EMPTY
+}
+
+/** The value. Throws RequestProblem `not_found` for null. */
+export function found<T>(value: T | null | undefined, missing: string): T {
+  if (value === null || value === undefined) throw new RequestProblem('not_found', missing)
+  return value
+}
+
+/** A page of a list, whose items are answered as `shown` makes them. */
+export async function okPage<Item extends object>(
+  { store }: Pick<ManagementDeps, 'store'>,
+  query: PageQuery,
+  { shown = (item) => item, ...source }: PageSource<Item> & { readonly shown?: (item: Item) => object },
+): Promise<ManagementResponse> {
+  const page = await readPage(store, query, source)
+  return ok({ ...page, items: page.items.map((item) => shown(item)) })
+}
 
 /** The forms of the names that stand in the paths of management calls. */
 const PARAMETERS: { readonly [name: string]: typeof ID } = {

@@ -2,25 +2,22 @@
 import type { FastifyInstance } from 'fastify'
 import type { User } from '../../../engine/store/directory.ts'
 import { DIRECTORY, ENVIRONMENT } from '../../../shared/domain/journal.ts'
-import { ID, object } from '../http/schemas.ts'
+import { ID, whole } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { ManagementDeps } from './deps.ts'
 import { requireGivenByReturn } from './roles/given-roles.ts'
-import { addManagementRoute, EMPTY, ok } from './route.ts'
+import { addManagementRoute, done, found, ok } from './route.ts'
 import { requireAuthorityOverUser } from './users/user-authority.ts'
 
 const TEXT_OR_NULL = { type: ['string', 'null'] }
-const SESSION = object(
-  {
-    id: ID,
-    signed_in_at: TEXT_OR_NULL,
-    last_used_at: { ...TEXT_OR_NULL, description: 'When its browser last came to the identity service.' },
-    browser: { ...TEXT_OR_NULL, description: 'Name and system of the browser then, as it calls itself.' },
-    address: { ...TEXT_OR_NULL, description: 'The IPv4 address of the browser then, or the /64 of its IPv6 address.' },
-    clients: { type: 'array', items: ID },
-  },
-  ['id', 'signed_in_at', 'last_used_at', 'browser', 'address', 'clients'],
-)
+const SESSION = whole({
+  id: ID,
+  signed_in_at: TEXT_OR_NULL,
+  last_used_at: { ...TEXT_OR_NULL, description: 'When its browser last came to the identity service.' },
+  browser: { ...TEXT_OR_NULL, description: 'Name and system of the browser then, as it calls itself.' },
+  address: { ...TEXT_OR_NULL, description: 'The IPv4 address of the browser then, or the /64 of its IPv6 address.' },
+  clients: { type: 'array', items: ID },
+})
 const timeOf = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
 const COMMON = { tag: 'Sessions', scope: 'sessions:revoke', organizationScope: 'environment' } as const
@@ -34,12 +31,8 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Ends a browser session, and the tokens that depend on it.',
     answer: null,
     locks: () => [{ beside: DIRECTORY }],
-    async handle({ at, params, context }) {
-      if (!(await at.sessions.revokeSession(params.session, context))) {
-        throw new RequestProblem('not_found', 'there is no such session')
-      }
-      return EMPTY
-    },
+    handle: async ({ at, params, context }) =>
+      done(await at.sessions.revokeSession(params.session, context), 'there is no such session'),
   })
   addManagementRoute<{ params: 'user' }>(app, deps, {
     ...COMMON,
@@ -47,7 +40,7 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/users/:user/sessions',
     operation: 'listUserSessions',
     summary: 'Browser sessions of a person, the newest first, at most a hundred.',
-    answer: object({ items: { type: 'array', items: SESSION } }, ['items']),
+    answer: whole({ items: { type: 'array', items: SESSION } }),
     async handle({ at, params: { user } }) {
       await accountOf(at, user)
       const found = await at.sessions.sessionsOf(user)
@@ -66,12 +59,10 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/users/:user/sessions::revoke',
     operation: 'revokeUserSessions',
     summary: 'Ends all sessions and all tokens of a user, including offline tokens.',
-    answer: object({ sessions: { type: 'array', items: ID } }, ['sessions']),
+    answer: whole({ sessions: { type: 'array', items: ID } }),
     locks: ({ user }) => [{ person: user }],
     async handle({ at, params, context }) {
-      if ((await at.directory.user(params.user)) === null) {
-        throw new RequestProblem('not_found', `there is no user ${params.user}`)
-      }
+      await accountOf(at, params.user)
       return ok({ sessions: await at.sessions.revokeUser(params.user, context) })
     },
   })
@@ -88,7 +79,7 @@ function addMemberSessions(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'revokeMemberSessions',
     summary:
       'Ends what a member opened by signing in: all sessions and tokens of a person who has nothing outside the organization and those below it. Of others, who may be signed in for another organization, the tokens for this one; `everywhere` is then false.',
-    answer: object({ everywhere: { type: 'boolean' } }, ['everywhere']),
+    answer: whole({ everywhere: { type: 'boolean' } }),
     creates: false,
     locks: ({ org, user }) => [{ person: user }, { beside: ENVIRONMENT }, org],
     async handle({ at, params: { org, user }, context }) {
@@ -112,7 +103,7 @@ function addBlocks(app: FastifyInstance, deps: ManagementDeps): void {
     scope: 'directory:write',
     organizationScope: 'environment',
     method: 'POST',
-    answer: object({ id: ID, blocked: { type: 'boolean' } }, ['id', 'blocked']),
+    answer: whole({ id: ID, blocked: { type: 'boolean' } }),
     creates: false,
     locks: ({ user }: { readonly user: string }) => [{ person: user }, { beside: ENVIRONMENT }] as const,
   } as const
@@ -153,7 +144,5 @@ function addBlocks(app: FastifyInstance, deps: ManagementDeps): void {
 }
 
 async function accountOf({ directory }: ManagementDeps, id: string): Promise<User> {
-  const user = await directory.user(id)
-  if (user === null) throw new RequestProblem('not_found', `there is no user ${id}`)
-  return user
+  return found(await directory.user(id), `there is no user ${id}`)
 }

@@ -1,37 +1,23 @@
 /** Lists the sidecars that are connected to this PDP, as each reports itself. */
 import type { FastifyInstance } from 'fastify'
-import { ID, object } from '../http/schemas.ts'
+import { ID, whole } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'
 
 const SIDECARS_MAX = 1_000
 const COUNT = { type: 'integer' }
-const SIDECAR = object(
-  {
-    name: { type: 'string' },
-    resource: { type: 'string' },
-    caller: { ...ID, description: 'As whom it authenticated.' },
-    route_file: { type: 'string', description: 'A digest of the route file in force.' },
-    connected_at: { type: 'string' },
-    routes: COUNT,
-    never_asked: { ...COUNT, description: 'Routes without a request since it connected.' },
-    requests: COUNT,
-    denied: COUNT,
-    warnings: { type: 'array', items: { type: 'string' } },
-  },
-  [
-    'name',
-    'resource',
-    'caller',
-    'route_file',
-    'connected_at',
-    'routes',
-    'never_asked',
-    'requests',
-    'denied',
-    'warnings',
-  ],
-)
+const SIDECAR = whole({
+  name: { type: 'string' },
+  resource: { type: 'string' },
+  caller: { ...ID, description: 'As whom it authenticated.' },
+  route_file: { type: 'string', description: 'A digest of the route file in force.' },
+  connected_at: { type: 'string' },
+  routes: COUNT,
+  never_asked: { ...COUNT, description: 'Routes without a request since it connected.' },
+  requests: COUNT,
+  denied: COUNT,
+  warnings: { type: 'array', items: { type: 'string' } },
+})
 
 export function addSidecars(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{ params: never }>(app, deps, {
@@ -43,7 +29,7 @@ export function addSidecars(app: FastifyInstance, deps: ManagementDeps): void {
     scope: 'decisions:read',
     organizationScope: 'environment',
     summary: 'Sidecars that are connected to this PDP, the longest first; each PDP knows its own.',
-    answer: object({ items: { type: 'array', items: SIDECAR } }, ['items']),
+    answer: whole({ items: { type: 'array', items: SIDECAR } }),
     handle: async () => ok({ items: (deps.sidecars?.all() ?? []).slice(0, SIDECARS_MAX).map(shown) }),
   })
 }

@@ -5,8 +5,8 @@ import { SSF_PATHS } from '../../../signals/transmitter/configuration.ts'
 import { POLL_EVENTS_MAX, type PollBody } from '../../../signals/transmitter/poll.ts'
 import { STREAM_STATUSES, type StreamStatus } from '../../../signals/transmitter/streams.ts'
 import type { JsonSchema } from '../http/schemas.ts'
-import { addManagementRoute, EMPTY, ok } from '../management/route.ts'
-import { COMMON, open, receiverOf, required, type SignalDeps, STREAM_ID, subjectIn } from './receivers.ts'
+import { addManagementRoute, done, found, ok } from '../management/route.ts'
+import { COMMON, NO_STREAM, open, receiverOf, type SignalDeps, STREAM_ID, subjectIn } from './receivers.ts'
 
 const REASON = { type: 'string', minLength: 1, maxLength: 1_024 }
 const STATUS = open({ stream_id: STREAM_ID, status: { type: 'string', enum: STREAM_STATUSES }, reason: REASON }, [
@@ -42,7 +42,6 @@ const POLLED = open(
   { sets: { type: 'object', additionalProperties: { type: 'string' } }, moreAvailable: { type: 'boolean' } },
   ['sets'],
 )
-type StatusBody = { readonly stream_id: string; readonly status: StreamStatus; readonly reason?: string }
 type SubjectBody = { readonly stream_id: string; readonly subject: object }
 
 export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
@@ -56,11 +55,14 @@ export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
     query: { stream_id: STREAM_ID },
     queryRequired: ['stream_id'],
     async handle({ caller, query }) {
-      const { id, status, statusReason } = required(await transmitter.stream(receiverOf(caller), query.stream_id))
+      const { id, status, statusReason } = found(
+        await transmitter.stream(receiverOf(caller), query.stream_id),
+        NO_STREAM,
+      )
       return ok({ stream_id: id, status, ...(statusReason === null ? {} : { reason: statusReason }) })
     },
   })
-  addManagementRoute<{ params: never; body: StatusBody }>(app, deps, {
+  addManagementRoute<{ params: never; body: { stream_id: string; status: StreamStatus; reason?: string } }>(app, deps, {
     ...common,
     method: 'POST',
     operation: 'setStreamStatus',
@@ -68,7 +70,7 @@ export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
     body: STATUS,
     locks: () => [DIRECTORY],
     async handle({ at, caller, body: { stream_id: id, status, reason } }) {
-      required(await at.streams.setStatus(receiverOf(caller), id, { status, reason: reason ?? null }))
+      done(await at.streams.setStatus(receiverOf(caller), id, { status, reason: reason ?? null }), NO_STREAM)
       return ok({ stream_id: id, status, ...(reason === undefined ? {} : { reason }) })
     },
   })
@@ -87,7 +89,7 @@ export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
     answer: { type: 'null' },
     locks: () => [DIRECTORY],
     async handle({ at, caller, body }) {
-      required(await at.streams.addSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
+      done(await at.streams.addSubject(receiverOf(caller), body.stream_id, subjectIn(body)), NO_STREAM)
       return { status: 'ok' }
     },
   })
@@ -99,10 +101,8 @@ export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
     body: open(properties, ['stream_id', 'subject']),
     answer: null,
     locks: () => [DIRECTORY],
-    async handle({ at, caller, body }) {
-      required(await at.streams.removeSubject(receiverOf(caller), body.stream_id, subjectIn(body)))
-      return EMPTY
-    },
+    handle: async ({ at, caller, body }) =>
+      done(await at.streams.removeSubject(receiverOf(caller), body.stream_id, subjectIn(body)), NO_STREAM),
   })
 }
 
@@ -113,10 +113,8 @@ export function addVerification(app: FastifyInstance, deps: SignalDeps): void {
     body: open({ stream_id: STREAM_ID, state: { type: 'string', maxLength: 1_024 } }, ['stream_id']),
     answer: null,
     locks: () => [DIRECTORY],
-    async handle({ at, caller, body }) {
-      required(await at.streams.verify(receiverOf(caller), body.stream_id, body.state ?? null))
-      return EMPTY
-    },
+    handle: async ({ at, caller, body }) =>
+      done(await at.streams.verify(receiverOf(caller), body.stream_id, body.state ?? null), NO_STREAM),
   })
 }
 
@@ -135,7 +133,7 @@ export function addPolls(app: FastifyInstance, deps: SignalDeps): void {
     answer: POLLED,
     async handle({ caller, params, body, recheck }) {
       const again = async () => receiverOf(await recheck())
-      return ok(required(await deps.transmitter.poll(receiverOf(caller), params.stream_id, { body, again })))
+      return ok(found(await deps.transmitter.poll(receiverOf(caller), params.stream_id, { body, again }), NO_STREAM))
     },
   })
 }

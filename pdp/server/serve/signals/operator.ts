@@ -2,9 +2,9 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import type { StreamState } from '../../../signals/transmitter/streams.ts'
-import { ID, LABEL, object, TIMESTAMP } from '../http/schemas.ts'
-import { addManagementRoute, EMPTY, ok } from '../management/route.ts'
-import { required, type SignalDeps, STREAM_ID } from './receivers.ts'
+import { ID, LABEL, object, TIMESTAMP, whole } from '../http/schemas.ts'
+import { addManagementRoute, done, found, ok } from '../management/route.ts'
+import { NO_STREAM, type SignalDeps, STREAM_ID } from './receivers.ts'
 
 const PAGE_MAX = 100
 const STATE = object(
@@ -35,7 +35,7 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
     ...{ ...COMMON, scope: 'streams:write', method: 'GET', path: '/v1/streams', operation: 'listStreams' },
     summary: `The streams of all receivers, ${PAGE_MAX} at most, in the order of their ids.`,
     query: { after: { ...STREAM_ID, description: '`next` of the previous answer.' } },
-    answer: object({ items: { type: 'array', items: STATE }, next: { type: ['string', 'null'] } }, ['items', 'next']),
+    answer: whole({ items: { type: 'array', items: STATE }, next: { type: ['string', 'null'] } }),
     async handle({ query }) {
       const states = await operator.states({ after: query.after ?? null, countMax: PAGE_MAX })
       return ok({ items: states.map(present), next: states.length < PAGE_MAX ? null : states.at(-1)?.id })
@@ -51,7 +51,7 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
     },
     summary: 'The state of one stream.',
     answer: STATE,
-    handle: async ({ params }) => ok(present(required(await operator.state(params.stream_id)))),
+    handle: async ({ params }) => ok(present(found(await operator.state(params.stream_id), NO_STREAM))),
   })
   for (const [action, status] of [['pause', 'paused'] as const, ['resume', 'enabled'] as const])
     addManagementRoute<{ params: 'stream_id'; body: { reason?: string } }>(app, deps, {
@@ -64,10 +64,8 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
       body: object({ reason: LABEL }),
       answer: null,
       locks: () => [DIRECTORY],
-      async handle({ at, params, body }) {
-        required(await at.streams.operator.setStatus(params.stream_id, { status, reason: body.reason ?? null }))
-        return EMPTY
-      },
+      handle: async ({ at, params, body }) =>
+        done(await at.streams.operator.setStatus(params.stream_id, { status, reason: body.reason ?? null }), NO_STREAM),
     })
   addManagementRoute<{ params: 'stream_id' }>(app, deps, {
     ...{ ...COMMON, scope: 'streams:write', method: 'POST', operation: 'sendVerification' },
@@ -75,10 +73,7 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
     summary: 'Sends a verification event, for which the receiver did not ask.',
     answer: null,
     locks: () => [DIRECTORY],
-    async handle({ at, params }) {
-      required(await at.streams.operator.verify(params.stream_id))
-      return EMPTY
-    },
+    handle: async ({ at, params }) => done(await at.streams.operator.verify(params.stream_id), NO_STREAM),
   })
 }
 

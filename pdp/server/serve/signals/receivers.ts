@@ -31,11 +31,8 @@ export function receiverOf({ token, organizationScope }: ManagementClient): Rece
   return { client: token.clientId, organization: token.organization ?? organizationScope[0] ?? null }
 }
 
-/** Requires that the stream was found. Another receiver's stream gets the same answer as none. Throws RequestProblem. */
-export function required<T>(found: T | null | false): T {
-  if (found === null || found === false) throw new RequestProblem('not_found', 'there is no such stream')
-  return found
-}
+/** Another receiver's stream gets the same answer as none. */
+export const NO_STREAM = 'there is no such stream'
 
 /** Throws PdpError `request_invalid`. */
 export function subjectIn(body: { readonly subject: unknown }): SubjectIdentifier {

@@ -10,8 +10,6 @@ import { addOperator } from './operator.ts'
 import type { SignalDeps } from './receivers.ts'
 import { addStreams } from './streams.ts'
 
-export type { SignalDeps }
-
 export function addSignals(app: FastifyInstance, deps: SignalDeps): void {
   const answer = constantAnswer(metadataOf(deps.issuer, urlOf(deps.issuer, PATHS.jwks)))
   // The well-known part goes between the host and the issuer's path; a proxy may have cut that path off.

@@ -8,8 +8,8 @@ import {
   SUBJECT_FORMATS,
 } from '../../../signals/transmitter/configuration.ts'
 import { type JsonSchema, text } from '../http/schemas.ts'
-import { addManagementRoute, EMPTY, ok } from '../management/route.ts'
-import { COMMON, open, receiverOf, required, type SignalDeps, STREAM_ID, URI_TEXT } from './receivers.ts'
+import { addManagementRoute, done, found, ok } from '../management/route.ts'
+import { COMMON, NO_STREAM, open, receiverOf, type SignalDeps, STREAM_ID, URI_TEXT } from './receivers.ts'
 
 const REQUESTED: { readonly [name: string]: JsonSchema } = {
   delivery: {
@@ -48,7 +48,6 @@ const CONFIGURATION = open(
   },
   ['stream_id', 'iss', 'aud', 'events_supported', 'events_delivered', 'delivery'],
 )
-type Changed = { readonly params: never; readonly body: StreamBody & { readonly stream_id: string } }
 
 export function addStreams(app: FastifyInstance, deps: SignalDeps): void {
   const { transmitter } = deps
@@ -77,12 +76,12 @@ export function addStreams(app: FastifyInstance, deps: SignalDeps): void {
     async handle({ caller, query }) {
       const receiver = receiverOf(caller)
       if (query.stream_id !== undefined)
-        return ok(configurationOf(deps.issuer, required(await transmitter.stream(receiver, query.stream_id))))
+        return ok(configurationOf(deps.issuer, found(await transmitter.stream(receiver, query.stream_id), NO_STREAM)))
       return ok((await transmitter.streams(receiver)).map((stream) => configurationOf(deps.issuer, stream)))
     },
   })
   for (const method of ['PATCH', 'PUT'] as const)
-    addManagementRoute<Changed>(app, deps, {
+    addManagementRoute<{ params: never; body: StreamBody & { stream_id: string } }>(app, deps, {
       ...common,
       method,
       operation: method === 'PUT' ? 'replaceStream' : 'updateStream',
@@ -96,7 +95,7 @@ export function addStreams(app: FastifyInstance, deps: SignalDeps): void {
       locks: () => [DIRECTORY],
       async handle({ at, caller, body }) {
         const change = { body, replace: method === 'PUT' }
-        const stream = required(await at.streams.update(receiverOf(caller), body.stream_id, change))
+        const stream = found(await at.streams.update(receiverOf(caller), body.stream_id, change), NO_STREAM)
         return ok(configurationOf(deps.issuer, stream))
       },
     })
@@ -109,9 +108,7 @@ export function addStreams(app: FastifyInstance, deps: SignalDeps): void {
     queryRequired: ['stream_id'],
     answer: null,
     locks: () => [DIRECTORY],
-    async handle({ at, caller, query }) {
-      required(await at.streams.remove(receiverOf(caller), query.stream_id))
-      return EMPTY
-    },
+    handle: async ({ at, caller, query }) =>
+      done(await at.streams.remove(receiverOf(caller), query.stream_id), NO_STREAM),
   })
 }

@@ -38,7 +38,7 @@ import { createWatchedQuestions } from '../../../../pdp/server/serve/decisions/w
 import { type GrpcServer, startGrpcServer } from '../../../../pdp/server/serve/grpc/server.ts'
 import type { ReloadedTls } from '../../../../pdp/server/serve/grpc/tls.ts'
 import type { Deadlines } from '../../../../pdp/server/serve/http/deadline.ts'
-import type { IdentityHandler } from '../../../../pdp/server/serve/http/identity-handler.ts'
+import type { IdentityHandler } from '../../../../pdp/server/serve/http-server.ts'
 import { createHttpServer, type HttpServer, listenHttp } from '../../../../pdp/server/serve/http-server.ts'
 import { createNetworks, parseNetwork } from '../../../../pdp/shared/base/addresses.ts'
 import { masterKeysOf } from '../../../../pdp/shared/base/encryption.ts'

@@ -8,7 +8,7 @@ import {
 } from '../../../../identity/provider/client-metadata.ts'
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import { type JsonObject, pointer } from '../../../../shared/domain/json.ts'
-import { ID, type JsonSchema, LABEL, object, SECRET, text } from '../../http/schemas.ts'
+import { ID, type JsonSchema, LABEL, object, SECRET, text, whole } from '../../http/schemas.ts'
 import { keySetIssues } from './client-keys.ts'
 
 export type ClientBody = {
@@ -59,7 +59,7 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
     description: 'Resources that an exchanged token may be for, in addition to the audience of the original token.',
   },
   jwks: {
-    ...object({ keys: { type: 'array', minItems: 1, maxItems: 20, items: { type: 'object' } } }, ['keys']),
+    ...whole({ keys: { type: 'array', minItems: 1, maxItems: 20, items: { type: 'object' } } }),
     description: 'Public keys for private_key_jwt.',
   },
   jwks_uri: { ...URI, description: 'In place of jwks: where the keys are published, so that they may change there.' },

@@ -7,13 +7,13 @@ import { generateSecret, hashGeneratedSecret, hashSecret } from '../../../../ide
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/journal.ts'
 import { pointer } from '../../../../shared/domain/json.ts'
-import { type ManagementClient, reachOf } from '../../authentication/authenticate.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
+import { isWithin, type ManagementClient, reachOf } from '../../authentication/authenticate.ts'
+import type { PageQuery } from '../../http/pagination.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireOwnName } from '../own-names.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { addManagementRoute, done, found, ok, okPage, put } from '../route.ts'
 import { holderOf, isMethodChanged, mayKeepSecret, requireAuthorityOver } from './client-authority.ts'
 import {
   CLIENT,
@@ -65,7 +65,7 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Changes the registration of a client. `"organization": null` lets it act in the whole environment.',
     shown: present,
   })
-  addManagementRoute<{ params: 'client_id' }>(app, deps, {
+  addManagementRoute<{ params: 'client_id'; stored: Client }>(app, deps, {
     ...COMMON,
     method: 'DELETE',
     path: PATH,
@@ -74,11 +74,9 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
     answer: null,
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
-    async handle({ at, caller, params, context }) {
-      const client = await findClient(at, caller, params.client_id)
-      await requireAuthorityOver(at, holderOf(caller), client)
-      if (!(await at.directory.deleteClient(client.id, context, requireRegistrar))) throw unknownClient(client.id)
-      return EMPTY
+    async handle({ at, caller, params: { client_id: id }, stored, context }) {
+      await requireAuthorityOver(at, holderOf(caller), found(stored, `there is no client ${id}`))
+      return done(await at.directory.deleteClient(id, context, requireRegistrar), `there is no client ${id}`)
     },
   })
   addClientReads(app, deps)
@@ -118,8 +116,7 @@ async function requireRegistration(at: ManagementDeps, caller: ManagementClient,
 }
 
 function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
-  const { directory } = deps
-  addManagementRoute<{ params: 'client_id' }>(app, deps, {
+  addManagementRoute<{ params: 'client_id'; stored: Client }>(app, deps, {
     ...COMMON,
     method: 'GET',
     path: PATH,
@@ -127,7 +124,7 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'One client, without its secret.',
     answer: CLIENT,
     state: ({ at, caller, params }) => stateOf(at, caller, params.client_id),
-    handle: async ({ at, caller, params }) => ok(present(await findClient(at, caller, params.client_id))),
+    handle: async ({ params, stored }) => ok(present(found(stored, `there is no client ${params.client_id}`))),
   })
   addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
     ...COMMON,
@@ -137,41 +134,24 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Clients by id. A bound client sees only those of the organizations that it manages.',
     answer: CLIENT,
     list: true,
-    async handle({ caller, query }) {
-      const page = await readPage(deps.store, query, {
+    handle: ({ caller, query }) =>
+      okPage(deps, query, {
         list: ['clients'],
         log: DIRECTORY,
         async read(range) {
           const reach = await reachOf(caller, deps.pdp)
-          return reach === null ? [] : directory.clients(reach, range)
+          return reach === null ? [] : deps.directory.clients(reach, range)
         },
         key: ({ id }) => id,
-      })
-      return ok({ ...page, items: page.items.map(present) })
-    },
+        shown: present,
+      }),
   })
-}
-
-async function isVisible(deps: ManagementDeps, caller: ManagementClient, { organization }: Client): Promise<boolean> {
-  if (caller.organizationScope.length === 0) return true
-  const ancestors = organization === null ? null : await deps.pdp.ancestors(organization)
-  return caller.organizationScope.every((bound) => ancestors?.includes(bound) === true)
-}
-
-async function findClient(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Client> {
-  const client = await deps.directory.client(id)
-  if (client === null || !(await isVisible(deps, caller, client))) throw unknownClient(id)
-  return client
-}
-
-function unknownClient(id: string): RequestProblem {
-  return new RequestProblem('not_found', `there is no client ${id}`)
 }
 
 /** The stored client, null if the caller may not see it. Its entity tag covers registration and secret. */
 async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<Client | null> {
   const client = await at.directory.client(id)
-  return client !== null && (await isVisible(at, caller, client)) ? client : null
+  return client !== null && (await isWithin(caller, client.organization, at.pdp)) ? client : null
 }
 
 type Secret = { readonly hash: string | null; readonly shown: { readonly client_secret?: string } }

@@ -4,11 +4,11 @@ import { LANGUAGES } from '../../../../identity/html/words/words.ts'
 import type { Invitation } from '../../../../identity/people/invitations/invitations.ts'
 import { DIRECTORY, ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import { TIERS, type Tier } from '../../../../shared/domain/membership.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { ID, object, PERMISSION_KEY, TIMESTAMP } from '../../http/schemas.ts'
+import type { PageQuery } from '../../http/pagination.ts'
+import { ID, object, PERMISSION_KEY, TIMESTAMP, whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
-import { addManagementRoute, EMPTY, ok } from '../route.ts'
+import { addManagementRoute, done, okPage } from '../route.ts'
 import { EMAIL, requireAddress } from '../users/users.ts'
 import { INVITING, requireGivable } from './authority.ts'
 
@@ -32,31 +32,25 @@ const BODY = object(
   },
   ['email', 'role'],
 )
-const INVITATION = object(
-  {
-    id: ID,
-    email: EMAIL,
-    role: TIER,
-    roles: {
-      type: 'array',
-      items: object({ app: { ...ID, type: ['string', 'null'] }, role: PERMISSION_KEY }, ['app', 'role']),
-    },
-    invited_by: { type: 'string', description: 'user:<id> or service:<id>.' },
-    expires_at: TIMESTAMP,
+const INVITATION = whole({
+  id: ID,
+  email: EMAIL,
+  role: TIER,
+  roles: {
+    type: 'array',
+    items: whole({ app: { ...ID, type: ['string', 'null'] }, role: PERMISSION_KEY }),
   },
-  ['id', 'email', 'role', 'roles', 'invited_by', 'expires_at'],
-)
-type Body = {
-  readonly email: string
-  readonly role: Tier
-  readonly roles?: readonly { readonly app?: string; readonly role: string }[]
-  readonly language?: string
-}
+  invited_by: { type: 'string', description: 'user:<id> or service:<id>.' },
+  expires_at: TIMESTAMP,
+})
 const PATH = '/v1/organizations/:org/invitations'
 
 export function addInvitations(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Members', scope: INVITING, organizationScope: 'organization' } as const
-  addManagementRoute<{ params: 'org'; body: Body }>(app, deps, {
+  addManagementRoute<{
+    params: 'org'
+    body: { email: string; role: Tier; roles?: readonly { app?: string; role: string }[]; language?: string }
+  }>(app, deps, {
     ...common,
     method: 'POST',
     path: PATH,
@@ -88,15 +82,14 @@ export function addInvitations(app: FastifyInstance, deps: ManagementDeps): void
     summary: 'Invitations that nobody has accepted or declined yet, by id.',
     answer: INVITATION,
     list: true,
-    async handle({ at, params: { org }, query }) {
-      const page = await readPage(deps.store, query, {
+    handle: ({ at, params: { org }, query }) =>
+      okPage(deps, query, {
         list: ['invitations', org],
         log: org,
         read: (range) => at.invitations.list(org, range),
         key: ({ id }) => id,
-      })
-      return ok({ ...page, items: page.items.map(present) })
-    },
+        shown: present,
+      }),
   })
   addManagementRoute<{ params: 'org' | 'id' }>(app, deps, {
     ...common,
@@ -106,10 +99,8 @@ export function addInvitations(app: FastifyInstance, deps: ManagementDeps): void
     summary: 'Withdraws an invitation: its link is no longer good.',
     answer: null,
     locks: ({ org }) => [org],
-    async handle({ at, params: { org, id }, context }) {
-      if (await at.invitations.withdraw(org, id, context)) return EMPTY
-      throw new RequestProblem('not_found', `there is no invitation ${id}`)
-    },
+    handle: async ({ at, params: { org, id }, context }) =>
+      done(await at.invitations.withdraw(org, id, context), `there is no invitation ${id}`),
   })
 }
 

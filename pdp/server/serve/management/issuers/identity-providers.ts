@@ -8,13 +8,13 @@ import {
 } from '../../../../identity/people/upstream-providers/providers.ts'
 import { ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import { isSafeKeyUrl } from '../../../../shared/token/remote-keys.ts'
-import { type ManagementClient, reachOf, requireWithin } from '../../authentication/authenticate.ts'
-import { ID, LABEL, object, SECRET, text } from '../../http/schemas.ts'
+import { isWithin, type ManagementClient, reachOf, requireWithin } from '../../authentication/authenticate.ts'
+import { ID, LABEL, object, SECRET, text, whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps, Reach } from '../deps.ts'
 import { requireOwnName } from '../own-names.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { addManagementRoute, done, found, ok, put } from '../route.ts'
 
 const SHOWN = {
   issuer: { type: 'string', maxLength: 512, description: 'Exactly as its metadata and its ID tokens name it.' },
@@ -123,11 +123,10 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     locks: () => [ENVIRONMENT],
     state: ({ at, caller, params }) => providerOf(at, caller, params.id),
     async handle({ at, params: { id }, stored, context }) {
-      if (stored !== null && (await at.identityProviders.remove(id, context))) return EMPTY
-      throw missing(id)
+      return done(stored !== null && (await at.identityProviders.remove(id, context)), missing(id))
     },
   })
-  addManagementRoute<{ params: 'id' }>(app, deps, {
+  addManagementRoute<{ params: 'id'; stored: IdentityProvider }>(app, deps, {
     ...common,
     method: 'GET',
     path: PATH,
@@ -135,11 +134,7 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     summary: 'One identity provider.',
     answer: PROVIDER,
     state: ({ at, caller, params }) => providerOf(at, caller, params.id),
-    async handle({ at, caller, params: { id } }) {
-      const found = await providerOf(at, caller, id)
-      if (found === null) throw missing(id)
-      return ok(found)
-    },
+    handle: async ({ params: { id }, stored }) => ok(found(stored, missing(id))),
   })
   addManagementRoute<{ params: never }>(app, deps, {
     ...common,
@@ -147,7 +142,7 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
     path: '/v1/identity-providers',
     operation: 'listIdentityProviders',
     summary: 'All identity providers; for a bound client, those of the organizations that it manages.',
-    answer: object({ items: { type: 'array', items: PROVIDER } }, ['items']),
+    answer: whole({ items: { type: 'array', items: PROVIDER } }),
     handle: async ({ at, caller }) => ok({ items: await providersFor(at, caller) }),
   })
 }
@@ -156,14 +151,8 @@ export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps)
 async function providersFor(at: Reach, caller: ManagementClient): Promise<readonly IdentityProvider[]> {
   const all = await at.identityProviders.list()
   const seen: IdentityProvider[] = []
-  for (const one of all) if (await isMine(at, caller, one)) seen.push(one)
+  for (const one of all) if (await isWithin(caller, one.organization ?? null, at.pdp)) seen.push(one)
   return seen
-}
-
-async function isMine({ pdp }: Reach, caller: ManagementClient, { organization }: IdentityProvider): Promise<boolean> {
-  if (caller.organizationScope.length === 0) return true
-  const above = organization === undefined ? null : await pdp.ancestors(organization)
-  return caller.organizationScope.every((bound) => above?.includes(bound) === true)
 }
 
 const providerOf = async (at: Reach, caller: ManagementClient, id: string): Promise<IdentityProvider | null> =>
@@ -223,4 +212,4 @@ function requireUsable(id: string, document: ProviderDocument): void {
   throw new RequestProblem('request_invalid', message, { issues })
 }
 
-const missing = (id: string): RequestProblem => new RequestProblem('not_found', `there is no identity provider ${id}`)
+const missing = (id: string): string => `there is no identity provider ${id}`

@@ -7,11 +7,11 @@ import { pointer } from '../../../../shared/domain/json.ts'
 import { quote } from '../../../../shared/domain/names.ts'
 import { ALGORITHM_NAMES } from '../../../../shared/token/algorithms.ts'
 import { isSafeKeyUrl } from '../../../../shared/token/remote-keys.ts'
-import { ID, type JsonSchema, object, SECRET, text } from '../../http/schemas.ts'
+import { ID, type JsonSchema, object, SECRET, text, whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { addManagementRoute, done, found, ok, put } from '../route.ts'
 import { SIGNALS, STREAM_STATE, signalsIssues } from './signals.ts'
 
 const URL_TEXT = { type: 'string', maxLength: 2_048 }
@@ -23,7 +23,7 @@ const NAMED_TEXTS: JsonSchema = {
   additionalProperties: { type: 'string', minLength: 1, maxLength: 256 },
 }
 const ISSUER_PARTS: { readonly [name: string]: JsonSchema } = {
-  jwks: object({ keys: { type: 'array', minItems: 1, maxItems: 64, items: { type: 'object' } } }, ['keys']),
+  jwks: whole({ keys: { type: 'array', minItems: 1, maxItems: 64, items: { type: 'object' } } }),
   jwks_uri: URL_TEXT,
   introspection: {
     ...object(
@@ -137,17 +137,13 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
     answer: null,
     locks: () => [ENVIRONMENT],
     state: ({ at, params }) => issuerOf(at, params.issuer),
-    async handle({ at, params, context }) {
-      if (!(await at.issuers.remove(params.issuer, context))) {
-        throw new RequestProblem('not_found', `there is no trusted issuer ${params.issuer}`)
-      }
-      return EMPTY
-    },
+    handle: async ({ at, params: { issuer }, context }) =>
+      done(await at.issuers.remove(issuer, context), `there is no trusted issuer ${issuer}`),
   })
 }
 
 function addReads(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'issuer' }>(app, deps, {
+  addManagementRoute<{ params: 'issuer'; stored: object }>(app, deps, {
     ...COMMON,
     method: 'GET',
     path: PATH,
@@ -155,11 +151,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'One trusted issuer.',
     answer: ISSUER,
     state: ({ at, params }) => issuerOf(at, params.issuer),
-    async handle({ at, params }) {
-      const issuer = await issuerOf(at, params.issuer)
-      if (issuer === null) throw new RequestProblem('not_found', `there is no trusted issuer ${params.issuer}`)
-      return ok(issuer)
-    },
+    handle: async ({ params: { issuer }, stored }) => ok(found(stored, `there is no trusted issuer ${issuer}`)),
   })
   addManagementRoute<{ params: never }>(app, deps, {
     ...COMMON,
@@ -167,7 +159,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/trusted-issuers',
     operation: 'listTrustedIssuers',
     summary: 'All trusted issuers.',
-    answer: object({ items: { type: 'array', items: ISSUER } }, ['items']),
+    answer: whole({ items: { type: 'array', items: ISSUER } }),
     handle: async () => ok({ items: await deps.issuers.list() }),
   })
   addManagementRoute<{ params: 'issuer' }>(app, deps, {
@@ -179,12 +171,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     answer: STREAM_STATE,
     async handle({ at, params }) {
       const state = (await at.issuers.streams()).find(({ issuer }) => issuer === params.issuer)
-      if (state === undefined)
-        throw new RequestProblem(
-          'not_found',
-          `no stream is received from ${params.issuer}: its entry has no ssf, or is new`,
-        )
-      return ok(state)
+      return ok(found(state, `no stream is received from ${params.issuer}: its entry has no ssf, or is new`))
     },
   })
 }

@@ -1,7 +1,7 @@
 /** The part of a trusted issuer's registration that names its SSF transmitter, and the state of the stream from it. */
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import type { SignalsDocument } from '../../../../signals/receiver/registration.ts'
-import { ID, type JsonSchema, object, SECRET, text } from '../../http/schemas.ts'
+import { ID, type JsonSchema, object, SECRET, text, whole } from '../../http/schemas.ts'
 
 const URL_TEXT = { type: 'string', minLength: 1, maxLength: 2_048 }
 const NAME = text('^[\\x20-\\x7e]{1,256}$', '1 to 256 ASCII characters')
@@ -59,21 +59,18 @@ export const SIGNALS: JsonSchema = {
 }
 
 const INSTANT: JsonSchema = { type: ['string', 'null'], format: 'date-time' }
-export const STREAM_STATE: JsonSchema = object(
-  {
-    issuer: ID,
-    delivery: { type: 'string', enum: ['push', 'poll'] },
-    stream_id: { type: ['string', 'null'], description: 'Null: the transmitter has not made it yet.' },
-    status: { type: 'string', enum: ['enabled', 'paused', 'disabled'] },
-    silent: { type: 'boolean', description: 'It missed three signs of life.' },
-    made_at: { type: 'string', format: 'date-time' },
-    received_at: { ...INSTANT, description: 'When the latest event came.' },
-    heard_at: { ...INSTANT, description: 'When the latest sign of life came.' },
-    error: { type: ['string', 'null'], description: 'What went wrong latest; null: it works.' },
-    failed_at: INSTANT,
-  },
-  ['issuer', 'delivery', 'stream_id', 'status', 'silent', 'made_at', 'received_at', 'heard_at', 'error', 'failed_at'],
-)
+export const STREAM_STATE: JsonSchema = whole({
+  issuer: ID,
+  delivery: { type: 'string', enum: ['push', 'poll'] },
+  stream_id: { type: ['string', 'null'], description: 'Null: the transmitter has not made it yet.' },
+  status: { type: 'string', enum: ['enabled', 'paused', 'disabled'] },
+  silent: { type: 'boolean', description: 'It missed three signs of life.' },
+  made_at: { type: 'string', format: 'date-time' },
+  received_at: { ...INSTANT, description: 'When the latest event came.' },
+  heard_at: { ...INSTANT, description: 'When the latest sign of life came.' },
+  error: { type: ['string', 'null'], description: 'What went wrong latest; null: it works.' },
+  failed_at: INSTANT,
+})
 
 /** Issues that no schema can express. */
 export function signalsIssues(ssf: SignalsDocument): readonly ValidationIssue[] {

@@ -4,14 +4,13 @@ import type { EntitlementSource } from '../../../../engine/store/contract.ts'
 import { entitlementSizeIssue } from '../../../../engine/writes/entitlement-sizes.ts'
 import { ENFORCEMENTS, type Enforcement, type Entitlement } from '../../../../shared/domain/entitlement.ts'
 import { type JsonObject, storageIssue } from '../../../../shared/domain/json.ts'
-import { type PageQuery, readPage, sortedPage } from '../../http/pagination.ts'
-import { ENTITLEMENT_KEY, object } from '../../http/schemas.ts'
+import { type PageQuery, sortedPage } from '../../http/pagination.ts'
+import { ENTITLEMENT_KEY, object, whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { addManagementRoute, done, found, ok, okPage, put } from '../route.ts'
 
-type EntitlementBody = { readonly value: JsonObject | boolean; readonly enforcement?: Enforcement }
 const ENFORCEMENT = { type: 'string', enum: ENFORCEMENTS }
 const BODY = object(
   {
@@ -23,16 +22,22 @@ const BODY = object(
   },
   ['value'],
 )
-const ENTITLEMENT = object(
-  { key: ENTITLEMENT_KEY, value: { type: 'object' }, enforcement: ENFORCEMENT, version: { type: 'integer' } },
-  ['key', 'value', 'enforcement', 'version'],
-)
+const ENTITLEMENT = whole({
+  key: ENTITLEMENT_KEY,
+  value: { type: 'object' },
+  enforcement: ENFORCEMENT,
+  version: { type: 'integer' },
+})
 
 const PATH = '/v1/organizations/:org/entitlements/:key'
 const COMMON = { tag: 'Entitlements', scope: 'entitlements:write', organizationScope: 'organization' } as const
 
 export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): void {
-  const route: PutRoute<{ params: 'org' | 'key'; body: EntitlementBody; stored: object }> = {
+  const route: PutRoute<{
+    params: 'org' | 'key'
+    body: { value: JsonObject | boolean; enforcement?: Enforcement }
+    stored: object
+  }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -78,8 +83,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     async handle({ at, params, context }) {
       const change = { kind: 'entitlement', key: params.key, entitlement: null } as const
       const { changed } = await at.store.write(params.org, [change], { context })
-      if (!changed) throw new RequestProblem('not_found', `${params.org} has no entitlement ${params.key}`)
-      return EMPTY
+      return done(changed, `${params.org} has no entitlement ${params.key}`)
     },
   })
   addManagementRoute<{ params: 'org' }>(app, deps, {
@@ -89,7 +93,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
     operation: 'announceEntitlements',
     summary:
       'Tells the PDP that the values of an external source have changed. Starts a new version, so that no cached value is used.',
-    answer: object({ version: { type: 'integer' } }, ['version']),
+    answer: whole({ version: { type: 'integer' } }),
     locks: ({ org }) => [org],
     async handle({ at, params, context }) {
       const { position } = await at.store.write(params.org, [{ kind: 'entitlements' }], { context })
@@ -133,11 +137,8 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'One entitlement, with the version of the organization at which it was read.',
     answer: ENTITLEMENT,
     state: ({ at, params }) => gateOf(at, params),
-    async handle({ at, params }) {
-      const entitlement = await entitlementOf(at, params)
-      if (entitlement === null) throw new RequestProblem('not_found', `${params.org} has no entitlement ${params.key}`)
-      return ok(entitlement)
-    },
+    handle: async ({ at, params }) =>
+      ok(found(await entitlementOf(at, params), `${params.org} has no entitlement ${params.key}`)),
   })
   addManagementRoute<{ params: 'org'; query: PageQuery }>(app, deps, {
     ...COMMON,
@@ -147,18 +148,16 @@ function addEntitlementReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Entitlements by key.',
     answer: ENTITLEMENT,
     list: true,
-    handle: async ({ params, query }) =>
-      ok(
-        await readPage(deps.store, query, {
-          list: ['entitlements', params.org],
-          log: params.org,
-          async read(page) {
-            const { version, values } = await deps.entitlements.read(params.org, 'all')
-            const all = [...values].map(([key, entitlement]) => ({ key, ...entitlement, version }))
-            return sortedPage(all, ({ key }) => key, page)
-          },
-          key: ({ key }) => key,
-        }),
-      ),
+    handle: ({ params, query }) =>
+      okPage(deps, query, {
+        list: ['entitlements', params.org],
+        log: params.org,
+        async read(page) {
+          const { version, values } = await deps.entitlements.read(params.org, 'all')
+          const all = [...values].map(([key, entitlement]) => ({ key, ...entitlement, version }))
+          return sortedPage(all, ({ key }) => key, page)
+        },
+        key: ({ key }) => key,
+      }),
   })
 }

@@ -7,20 +7,19 @@ import {
   type MembershipStatus,
   TIERS,
 } from '../../../../shared/domain/membership.ts'
-import type { ManagementClient } from '../../authentication/authenticate.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { ID, object } from '../../http/schemas.ts'
-import { RequestProblem } from '../../http/status.ts'
+import { isWithin, type ManagementClient } from '../../authentication/authenticate.ts'
+import type { PageQuery } from '../../http/pagination.ts'
+import { ID, whole } from '../../http/schemas.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
 import { requireGivenByReturn } from '../roles/given-roles.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { addManagementRoute, done, found, ok, okPage, put } from '../route.ts'
 
 const MEMBERSHIP = {
   role: { type: 'string', enum: TIERS },
   status: { type: 'string', enum: MEMBERSHIP_STATUSES },
 }
-const MEMBER = object({ user: ID, ...MEMBERSHIP }, ['user', 'role', 'status'])
+const MEMBER = whole({ user: ID, ...MEMBERSHIP })
 
 const COMMON = { tag: 'Members', scope: 'directory:write', organizationScope: 'organization' } as const
 const PATH = '/v1/organizations/:org/members/:user'
@@ -38,15 +37,14 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'putMember',
     summary:
       'Makes a user a member, or changes the tier or the status. If a bound client adds a user who is not an active member of its organizations, the user starts as `invited`. To make a user active again who was suspended or invited and has roles here, the caller must be one that may give these roles. While a membership is suspended or invited, no sign-in is bound to the organization: those that were end, with their tokens. A client that is not bound may set `active` also for a user whom the directory of a company has shut out.',
-    body: object(MEMBERSHIP, ['role', 'status']),
+    body: whole(MEMBERSHIP),
     answer: MEMBER,
     // Locked so that the user cannot be deleted meanwhile.
     locks: ({ org, user }) => [{ person: user }, org],
     state: ({ at, params }) => membershipOf(at.store, params.org, params.user),
     async handle({ at, caller, params, body, patch, context, stored: before }) {
       const { user, org } = params
-      const blocked = await at.provisioning.isBlocked(user)
-      if (blocked === null) throw new RequestProblem('not_found', `there is no user ${user}`)
+      const blocked = found(await at.provisioning.isBlocked(user), `there is no user ${user}`)
       const status = await statusFor(at, caller, { user, before: before?.status ?? null, wanted: body.status })
       const membership = { role: body.role, status }
       await requireGivenByReturn(at, caller, { log: org, user, blocked, before: before?.status ?? null, after: status })
@@ -75,15 +73,14 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
         context,
         keepsSuspension: true,
       })
-      if (!changed) throw new RequestProblem('not_found', `${user} is not a member of ${org}`)
-      await at.sessions.endMember({ organization: org, user }, context)
-      return EMPTY
+      if (changed) await at.sessions.endMember({ organization: org, user }, context)
+      return done(changed, `${user} is not a member of ${org}`)
     },
   })
 }
 
 function addReads(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'org' | 'user' }>(app, deps, {
+  addManagementRoute<{ params: 'org' | 'user'; stored: Membership }>(app, deps, {
     ...COMMON,
     method: 'GET',
     path: PATH,
@@ -91,11 +88,8 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'One membership.',
     answer: MEMBER,
     state: ({ at, params }) => membershipOf(at.store, params.org, params.user),
-    async handle({ at, params }) {
-      const membership = await membershipOf(at.store, params.org, params.user)
-      if (membership === null) throw new RequestProblem('not_found', `${params.user} is not a member of ${params.org}`)
-      return ok({ user: params.user, ...membership })
-    },
+    handle: async ({ params: { org, user }, stored }) =>
+      ok({ user, ...found(stored, `${user} is not a member of ${org}`) }),
   })
   addManagementRoute<{ params: 'org'; query: PageQuery }>(app, deps, {
     ...COMMON,
@@ -105,36 +99,26 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Members by user id, with any status.',
     answer: MEMBER,
     list: true,
-    handle: async ({ params, query }) =>
-      ok(
-        await readPage(deps.store, query, {
-          list: ['members', params.org],
-          log: params.org,
-          read: (page) => deps.store.members(params.org, page),
-          key: ({ user }) => user,
-        }),
-      ),
+    handle: ({ params, query }) =>
+      okPage(deps, query, {
+        list: ['members', params.org],
+        log: params.org,
+        read: (page) => deps.store.members(params.org, page),
+        key: ({ user }) => user,
+      }),
   })
-}
-
-type Wanted = {
-  readonly user: string
-  readonly before: MembershipStatus | null
-  readonly wanted: MembershipStatus
 }
 
 /** A tenant cannot make a person an active member without consent: the person or the operator activates the membership. */
 async function statusFor(
   { directory, pdp }: ManagementDeps,
-  { organizationScope }: ManagementClient,
-  { user, before, wanted }: Wanted,
+  caller: ManagementClient,
+  { user, before, wanted }: { user: string; before: MembershipStatus | null; wanted: MembershipStatus },
 ): Promise<MembershipStatus> {
-  if (organizationScope.length === 0 || wanted === 'invited') return wanted
+  if (caller.organizationScope.length === 0 || wanted === 'invited') return wanted
   // Only an active membership can be suspended, so the person has agreed to it.
   if (before === 'active' || before === 'suspended') return wanted
-  for (const { organization } of await directory.activeMemberships(user)) {
-    const ancestors = await pdp.ancestors(organization.id)
-    if (organizationScope.every((bound) => ancestors?.includes(bound) === true)) return wanted
-  }
+  for (const { organization } of await directory.activeMemberships(user))
+    if (await isWithin(caller, organization.id, pdp)) return wanted
   return 'invited'
 }

@@ -11,12 +11,6 @@ import { requireGivenByMove } from '../roles/given-roles.ts'
 
 const CLIENTS_MAX = 10_000
 
-export type Moved = {
-  /** Clients of former ancestors: their tokens ended, and they lost what they held in the organization. */
-  readonly lost_access: readonly string[]
-  /** Clients in the organization that need new secrets or keys: a client of `lost_access` or an unknown one had set them. */
-  readonly lost_secrets: readonly string[]
-}
 type Move = { readonly from: Organization; readonly to: Organization; readonly context: WriteContext }
 
 /**
@@ -27,7 +21,12 @@ export async function moveOrganization(
   at: Reach,
   caller: ManagementClient,
   { from, to, context }: Move,
-): Promise<Moved | null> {
+): Promise<{
+  /** Clients of former ancestors: their tokens ended, and they lost what they held in the organization. */
+  readonly lost_access: readonly string[]
+  /** Clients in the organization that need new secrets or keys: a client of `lost_access` or an unknown one had set them. */
+  readonly lost_secrets: readonly string[]
+} | null> {
   if (from.parent === to.parent) return null
   const [before, after] = [await chainAt(at, from.parent), await chainAt(at, to.parent)]
   await requireGivenByMove(at, caller, { log: to.id, above: after.filter((id) => !before.includes(id)) })

@@ -2,34 +2,31 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/journal.ts'
 import type { Organization } from '../../../../shared/domain/organization.ts'
-import { type ManagementClient, reachOf, requireWithin } from '../../authentication/authenticate.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { ID, LABEL, object } from '../../http/schemas.ts'
+import { isWithin, type ManagementClient, reachOf, requireWithin } from '../../authentication/authenticate.ts'
+import type { PageQuery } from '../../http/pagination.ts'
+import { ID, LABEL, object, whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireOwnName } from '../own-names.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { addManagementRoute, EMPTY, ok, okPage, put } from '../route.ts'
 import { moveOrganization } from './moves.ts'
 
 const PROPERTIES = { id: ID, name: LABEL, parent: { ...ID, type: ['string', 'null'] } }
-const ORGANIZATION = object(PROPERTIES, ['id', 'name', 'parent'])
-const MOVED = object(
-  {
-    lost_access: {
-      type: 'array',
-      items: ID,
-      description: 'Clients of former ancestors: their tokens ended, and they lost what they held in the organization.',
-    },
-    lost_secrets: {
-      type: 'array',
-      items: ID,
-      description:
-        'Clients in it whose secret or keys were set by such a client or by an unknown one: they need new ones.',
-    },
+const ORGANIZATION = whole(PROPERTIES)
+const MOVED = whole({
+  lost_access: {
+    type: 'array',
+    items: ID,
+    description: 'Clients of former ancestors: their tokens ended, and they lost what they held in the organization.',
   },
-  ['lost_access', 'lost_secrets'],
-)
+  lost_secrets: {
+    type: 'array',
+    items: ID,
+    description:
+      'Clients in it whose secret or keys were set by such a client or by an unknown one: they need new ones.',
+  },
+})
 
 const COMMON = { tag: 'Organizations', scope: 'directory:write' } as const
 const PATH = '/v1/organizations/:org'
@@ -107,18 +104,16 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     organizationScope: 'call',
     answer: ORGANIZATION,
     list: true,
-    handle: async ({ caller, query }) =>
-      ok(
-        await readPage(deps.store, query, {
-          list: ['organizations'],
-          log: ENVIRONMENT,
-          async read(page) {
-            const reach = await reachOf(caller, deps.pdp)
-            return reach === null ? [] : deps.store.organizations(reach, page)
-          },
-          key: ({ id }) => id,
-        }),
-      ),
+    handle: ({ caller, query }) =>
+      okPage(deps, query, {
+        list: ['organizations'],
+        log: ENVIRONMENT,
+        async read(page) {
+          const reach = await reachOf(caller, deps.pdp)
+          return reach === null ? [] : deps.store.organizations(reach, page)
+        },
+        key: ({ id }) => id,
+      }),
   })
 }
 
@@ -131,7 +126,7 @@ async function requirePlace(
   const existing = await findOrganization(deps, wanted.id)
   if (caller.organizationScope.length === 0) return existing
   // An id that another tenant has gets the same answer as one that nobody has.
-  if (existing === null || !(await isWithin(deps, caller, wanted.id))) await requireOwnName(deps, caller, wanted.id)
+  if (existing === null || !(await isWithin(caller, wanted.id, deps.pdp))) await requireOwnName(deps, caller, wanted.id)
   if (existing !== null) {
     await requireWithin(caller, wanted.id, deps.pdp)
     if (wanted.parent === existing.parent) return existing
@@ -148,13 +143,7 @@ async function requirePlace(
 
 /** The stored organization; null if the caller may not see it. */
 async function stateOf(deps: ManagementDeps, caller: ManagementClient, id: string): Promise<Organization | null> {
-  return (await isWithin(deps, caller, id)) ? findOrganization(deps, id) : null
-}
-
-async function isWithin(deps: ManagementDeps, caller: ManagementClient, organization: string): Promise<boolean> {
-  if (caller.organizationScope.length === 0) return true
-  const ancestors = await deps.pdp.ancestors(organization)
-  return caller.organizationScope.every((bound) => ancestors?.includes(bound) === true)
+  return (await isWithin(caller, id, deps.pdp)) ? findOrganization(deps, id) : null
 }
 
 async function findOrganization(deps: ManagementDeps, id: string): Promise<Organization | null> {

@@ -10,11 +10,11 @@ import {
 } from '../../../../engine/writes/relationships.ts'
 import { createRestrictions } from '../../../../engine/writes/restrictions.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
-import { type PageQuery, readPage, refuseParameter } from '../../http/pagination.ts'
-import { object } from '../../http/schemas.ts'
+import { type PageQuery, refuseParameter } from '../../http/pagination.ts'
+import { object, whole } from '../../http/schemas.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { requireGivenToGroups } from '../roles/given-roles.ts'
-import { addManagementRoute, ok } from '../route.ts'
+import { addManagementRoute, ok, okPage } from '../route.ts'
 import {
   CONDITION,
   EXPIRY,
@@ -33,7 +33,7 @@ const BODY = object({
     type: 'array',
     maxItems: PRECONDITIONS_MAX,
     description: 'The write happens only if each of these tuples exists, or does not exist.',
-    items: object({ tuple: TUPLE, exists: { type: 'boolean' } }, ['tuple', 'exists']),
+    items: whole({ tuple: TUPLE, exists: { type: 'boolean' } }),
   },
 })
 
@@ -56,7 +56,7 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
       'Writes and deletes tuples, all or none. Writing an existing tuple and deleting a missing one change nothing.',
     scope: 'relationships:write',
     body: BODY,
-    answer: object({ revision: { type: 'integer' }, applied_count: APPLIED_COUNT }, ['revision', 'applied_count']),
+    answer: whole({ revision: { type: 'integer' }, applied_count: APPLIED_COUNT }),
     locks: ({ org }) => [org],
     async handle({ at, caller, params, body, context }) {
       const { changes, places, preconditions } = parseRelationships(body, await restriction(at.store))
@@ -83,14 +83,14 @@ export function addRelationships(app: FastifyInstance, deps: ManagementDeps): vo
     async handle({ params, query }) {
       const filter = parseFilter(query)
       const { object: on = null, relation = null, subject = null } = query
-      const found = await readPage(deps.store, query, {
+      return okPage(deps, query, {
         list: ['relationships', params.org, on, relation, subject],
         log: params.org,
         read: ({ after, countMax }) =>
           deps.store.tuples(params.org, filter, { after: after === null ? null : parseKey(after), countMax }),
         key: formatKey,
+        shown: presentTuple,
       })
-      return ok({ ...found, items: found.items.map(presentTuple) })
     },
   })
 }

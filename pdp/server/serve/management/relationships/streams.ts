@@ -23,8 +23,6 @@ const PIECE_TIMEOUT_MS = 30_000
 const NDJSON = 'application/x-ndjson'
 const TEXT = 'text/plain'
 
-type ImportDeps = ManagementDeps & { readonly log: Log }
-
 const PROGRESS: JsonSchema = object(
   {
     line: { type: 'integer', description: 'All lines up to this one are stored.' },
@@ -36,7 +34,7 @@ const PROGRESS: JsonSchema = object(
   ['line'],
 )
 
-export function addRelationshipStreams(app: FastifyInstance, deps: ImportDeps): void {
+export function addRelationshipStreams(app: FastifyInstance, deps: ManagementDeps & { readonly log: Log }): void {
   const base = '/v1/organizations/:org/relationships'
   const common = { tag: 'Relationships', organizationScope: 'organization' } as const
   const restriction = createRestrictions()

@@ -9,11 +9,10 @@ import { typeOf } from '../../../../shared/domain/names.ts'
 import type { RoleGrant } from '../../../../shared/domain/role.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { beyondCaller } from '../../authentication/people.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { ID, object, PERMISSION_KEY } from '../../http/schemas.ts'
-import { RequestProblem } from '../../http/status.ts'
+import type { PageQuery } from '../../http/pagination.ts'
+import { ID, object, PERMISSION_KEY, whole } from '../../http/schemas.ts'
 import type { ManagementDeps } from '../deps.ts'
-import { addManagementRoute, EMPTY, type ManagementResponse, ok } from '../route.ts'
+import { addManagementRoute, done, found, type ManagementResponse, ok, okPage } from '../route.ts'
 import { lacksPermissions } from './given-roles.ts'
 
 type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
@@ -27,41 +26,29 @@ const BODY = object(
   { app: { ...ID, description: 'Absent: an organization-wide role.' }, role: PERMISSION_KEY, subject: SUBJECT },
   ['role', 'subject'],
 )
-const GRANT = object({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: PERMISSION_KEY, subject: SUBJECT }, [
-  'id',
-  'app',
-  'role',
-  'subject',
-])
-type GrantRoutes = {
-  readonly base: '/v1/organizations/:org/role-grants' | '/v1/role-grants'
-  readonly organizationScope: 'organization' | 'environment'
-  readonly suffix: string
-  readonly where: string
-  readonly journalOf: (params: { readonly org?: string }) => JournalId
-}
-const PLACES: readonly GrantRoutes[] = [
+const GRANT = whole({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: PERMISSION_KEY, subject: SUBJECT })
+const PLACES = [
   {
     base: '/v1/organizations/:org/role-grants',
     organizationScope: 'organization',
     suffix: '',
     where: 'in an organization, which rolls down to its descendants',
-    journalOf: ({ org = '' }) => org,
+    journalOf: ({ org = '' }: { readonly org?: string }): JournalId => org,
   },
   {
     base: '/v1/role-grants',
     organizationScope: 'environment',
     suffix: 'Everywhere',
     where: 'in every organization',
-    journalOf: () => ENVIRONMENT,
+    journalOf: (): JournalId => ENVIRONMENT,
   },
-]
+] as const
 
 export function addRoleGrants(app: FastifyInstance, deps: ManagementDeps): void {
   for (const place of PLACES) addGrantsOf(app, deps, place)
 }
 
-function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: GrantRoutes): void {
+function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: (typeof PLACES)[number]): void {
   const { base, organizationScope, suffix, where, journalOf } = place
   const common = { tag: 'Roles', scope: 'roles:write', organizationScope } as const
   addManagementRoute<{ params: 'org'; body: GrantBody }>(app, deps, {
@@ -89,9 +76,8 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: GrantRou
       const log = journalOf(params)
       const [grant] = await at.store.roleGrants({ log, id: params.id }, { after: null, countMax: 1 })
       const change = grant && ({ kind: 'role_grant', op: 'delete', grant: present(grant) } as const)
-      const done = change !== undefined && (await at.store.write(log, [change], { context })).changed
-      if (!done) throw new RequestProblem('not_found', `there is no role grant ${params.id} here`)
-      return EMPTY
+      const isDone = change !== undefined && (await at.store.write(log, [change], { context })).changed
+      return done(isDone, `there is no role grant ${params.id} here`)
     },
   })
   addManagementRoute<{ params: 'org'; query: PageQuery & { subject?: string } }>(app, deps, {
@@ -105,7 +91,7 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: GrantRou
     list: true,
     async handle({ params, query: { subject, ...query } }) {
       const log = journalOf(params)
-      const page = await readPage(deps.store, query, {
+      return okPage(deps, query, {
         list: ['role-grants', log, subject ?? null],
         log,
         read: ({ after, countMax }) =>
@@ -114,8 +100,8 @@ function addGrantsOf(app: FastifyInstance, deps: ManagementDeps, place: GrantRou
             { after: after === null ? null : { log, id: after }, countMax },
           ),
         key: ({ id }) => id,
+        shown: present,
       })
-      return ok({ ...page, items: page.items.map(present) })
     },
   })
 }
@@ -128,9 +114,11 @@ const holderOf = (subject: string): Lock =>
   typeOf(subject) === 'user' ? { person: idOf(subject) } : { beside: DIRECTORY }
 const idOf = (subject: string): string => subject.slice(subject.indexOf(':') + 1)
 
-type Wanted = { caller: ManagementClient; log: JournalId; body: GrantBody; context: WriteContext }
-
-async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: Wanted): Promise<ManagementResponse> {
+async function writeGrant(
+  deps: ManagementDeps,
+  of: { caller: ManagementClient; log: JournalId; body: GrantBody; context: WriteContext },
+): Promise<ManagementResponse> {
+  const { caller, log, body, context } = of
   const { app = null, role, subject } = body
   const declared = await readDeclared(deps.store)
   const definitions = definitionsOf(declared)
@@ -150,8 +138,7 @@ async function writeGrant(deps: ManagementDeps, { caller, log, body, context }: 
 async function requireSubject(deps: ManagementDeps, subject: string): Promise<void> {
   const [type, id] = [typeOf(subject), idOf(subject)]
   if (type === 'group') return
-  const found = type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id)
-  if (found === null) throw new RequestProblem('not_found', `there is no ${subject}`)
+  found(type === 'user' ? await deps.directory.user(id) : await deps.directory.client(id), `there is no ${subject}`)
 }
 
 /**

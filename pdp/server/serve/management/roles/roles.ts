@@ -10,28 +10,26 @@ import {
 import { isManagementKey, MANAGEMENT_APP } from '../../../../identity/oauth/management-app.ts'
 import { ENVIRONMENT } from '../../../../shared/domain/journal.ts'
 import type { OrganizationRole } from '../../../../shared/domain/role.ts'
-import { type PageQuery, readPage, sortedPage } from '../../http/pagination.ts'
-import { LABEL, object, PERMISSION_KEY, PERMISSION_KEYS } from '../../http/schemas.ts'
+import { type PageQuery, sortedPage } from '../../http/pagination.ts'
+import { LABEL, PERMISSION_KEY, PERMISSION_KEYS, whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
-
-type RoleBody = Omit<OrganizationRole, 'key'>
+import { addManagementRoute, done, found, ok, okPage, put } from '../route.ts'
 
 const PARTS = { name: LABEL, permissions: PERMISSION_KEYS }
-const ROLE = object({ key: PERMISSION_KEY, ...PARTS }, ['key', 'name', 'permissions'])
+const ROLE = whole({ key: PERMISSION_KEY, ...PARTS })
 const PATH = '/v1/roles/:key'
 const COMMON = { tag: 'Roles', scope: 'roles:write', organizationScope: 'environment' } as const
 
 export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
-  const route: PutRoute<{ params: 'key'; body: RoleBody; stored: OrganizationRole }> = {
+  const route: PutRoute<{ params: 'key'; body: Omit<OrganizationRole, 'key'>; stored: OrganizationRole }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
     operation: 'putRole',
     summary: 'Declares an organization-wide role, or changes its permissions.',
-    body: object(PARTS, ['name', 'permissions']),
+    body: whole(PARTS),
     answer: ROLE,
     locks: () => [ENVIRONMENT],
     lengthy: true,
@@ -70,8 +68,7 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
       }
       const change = { kind: 'role', key: params.key, role: null } as const
       const { changed } = await at.store.write(ENVIRONMENT, [change], { context })
-      if (!changed) throw unknownRole(params.key)
-      return EMPTY
+      return done(changed, missing(params.key))
     },
   })
   addReads(app, deps)
@@ -86,7 +83,7 @@ function requireNoManagement({ permissions }: OrganizationRole): void {
 }
 
 function addReads(app: FastifyInstance, deps: ManagementDeps): void {
-  addManagementRoute<{ params: 'key' }>(app, deps, {
+  addManagementRoute<{ params: 'key'; stored: OrganizationRole }>(app, deps, {
     ...COMMON,
     method: 'GET',
     path: PATH,
@@ -94,11 +91,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'One organization-wide role.',
     answer: ROLE,
     state: ({ at, params }) => roleOf(at, params.key),
-    async handle({ at, params }) {
-      const role = await roleOf(at, params.key)
-      if (role === null) throw unknownRole(params.key)
-      return ok(role)
-    },
+    handle: async ({ params, stored }) => ok(found(stored, missing(params.key))),
   })
   addManagementRoute<{ params: never; query: PageQuery }>(app, deps, {
     ...COMMON,
@@ -108,15 +101,13 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'Organization-wide roles by key.',
     answer: ROLE,
     list: true,
-    handle: async ({ query }) =>
-      ok(
-        await readPage(deps.store, query, {
-          list: ['roles'],
-          log: ENVIRONMENT,
-          read: async (page) => sortedPage((await readDeclared(deps.store)).roles, ({ key }) => key, page),
-          key: ({ key }) => key,
-        }),
-      ),
+    handle: ({ query }) =>
+      okPage(deps, query, {
+        list: ['roles'],
+        log: ENVIRONMENT,
+        read: async (page) => sortedPage((await readDeclared(deps.store)).roles, ({ key }) => key, page),
+        key: ({ key }) => key,
+      }),
   })
 }
 
@@ -124,9 +115,7 @@ async function roleOf({ store }: ManagementDeps, key: string): Promise<Organizat
   return (await readDeclared(store)).roles.find((role) => role.key === key) ?? null
 }
 
-function unknownRole(key: string): RequestProblem {
-  return new RequestProblem('not_found', `there is no organization-wide role ${key}`)
-}
+const missing = (key: string): string => `there is no organization-wide role ${key}`
 
 /** Checks the size of tokens, which carry the role for every app. Throws RequestProblem. */
 async function requireFitting(deps: ManagementDeps, declared: Declared, role: OrganizationRole): Promise<void> {

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import { isStream, piecesOf } from '../../http/bodies.ts'
-import { object } from '../../http/schemas.ts'
+import { whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addManagementRoute, ok } from '../route.ts'
@@ -31,7 +31,7 @@ export function addUserImport(app: FastifyInstance, deps: ManagementDeps): void 
       query: {
         dry_run: { type: 'string', enum: ['true', 'false'], description: 'true: checks only, writes nothing.' },
       },
-      answer: object({ users: { type: 'integer' }, dry_run: { type: 'boolean' } }, ['users', 'dry_run']),
+      answer: whole({ users: { type: 'integer' }, dry_run: { type: 'boolean' } }),
       lengthy: true,
       locks: () => [DIRECTORY],
       // The file is read before the lock, so that a caller who sends slowly keeps nobody waiting.

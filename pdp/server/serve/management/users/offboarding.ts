@@ -4,10 +4,9 @@ import type { Change } from '../../../../shared/domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/journal.ts'
 import { MEMBERSHIP_STATUSES, TIERS } from '../../../../shared/domain/membership.ts'
 import { lacksScopes } from '../../authentication/authenticate.ts'
-import { ID, object } from '../../http/schemas.ts'
-import { RequestProblem } from '../../http/status.ts'
+import { ID, whole } from '../../http/schemas.ts'
 import type { ManagementDeps } from '../deps.ts'
-import { addManagementRoute, ok } from '../route.ts'
+import { addManagementRoute, found, ok } from '../route.ts'
 import { requireAuthorityOverUser } from './user-authority.ts'
 
 /** The most holdings of one kind that one call shows or removes. ORGANIZATIONS_TOGETHER: how many organizations it locks at once. */
@@ -16,35 +15,27 @@ const ORGANIZATIONS_TOGETHER = 50
 const WRITES = ['roles:write', 'relationships:write'] as const
 
 const WHERE = { ...ID, type: ['string', 'null'], description: 'Null: in every organization.' }
-const HOLDINGS = object(
-  {
-    id: ID,
-    blocked: { type: 'boolean' },
-    memberships: {
-      type: 'array',
-      items: object(
-        {
-          organization: ID,
-          role: { type: 'string', enum: TIERS },
-          status: { type: 'string', enum: MEMBERSHIP_STATUSES },
-        },
-        ['organization', 'role', 'status'],
-      ),
-    },
-    roles: {
-      type: 'array',
-      items: object({ organization: WHERE, app: { ...ID, type: ['string', 'null'] }, role: { type: 'string' } }, [
-        ...['organization', 'app', 'role'],
-      ]),
-    },
-    relationships: {
-      type: 'array',
-      items: object({ organization: ID, tuple: { type: 'string' } }, ['organization', 'tuple']),
-    },
-    complete: { type: 'boolean', description: `False: there are more than ${HELD_MAX} of a kind.` },
+const HOLDINGS = whole({
+  id: ID,
+  blocked: { type: 'boolean' },
+  memberships: {
+    type: 'array',
+    items: whole({
+      organization: ID,
+      role: { type: 'string', enum: TIERS },
+      status: { type: 'string', enum: MEMBERSHIP_STATUSES },
+    }),
   },
-  ['id', 'blocked', 'memberships', 'roles', 'relationships', 'complete'],
-)
+  roles: {
+    type: 'array',
+    items: whole({ organization: WHERE, app: { ...ID, type: ['string', 'null'] }, role: { type: 'string' } }),
+  },
+  relationships: {
+    type: 'array',
+    items: whole({ organization: ID, tuple: { type: 'string' } }),
+  },
+  complete: { type: 'boolean', description: `False: there are more than ${HELD_MAX} of a kind.` },
+})
 
 type Holdings = Awaited<ReturnType<typeof holdingsOf>>
 
@@ -95,8 +86,7 @@ export function addOffboarding(app: FastifyInstance, deps: ManagementDeps): void
 
 /** The holdings of a person. Throws RequestProblem `not_found`. */
 async function holdingsOf({ directory, provisioning, store }: ManagementDeps, id: string) {
-  const blocked = await provisioning.isBlocked(id)
-  if (blocked === null) throw new RequestProblem('not_found', `there is no user ${id}`)
+  const blocked = found(await provisioning.isBlocked(id), `there is no user ${id}`)
   const subject = `user:${id}`
   const [memberships, roles, relationships] = [
     await directory.memberships(id),

@@ -10,20 +10,14 @@ import {
 } from '../../../../identity/people/invitations/mail-address.ts'
 import { hashSecret, verifySecret } from '../../../../identity/people/passwords/password-hash.ts'
 import { DIRECTORY, TOKENS } from '../../../../shared/domain/journal.ts'
-import { type PageQuery, readPage } from '../../http/pagination.ts'
-import { ID, LABEL, object, text } from '../../http/schemas.ts'
+import type { PageQuery } from '../../http/pagination.ts'
+import { ID, LABEL, object, text, whole } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addPutAndPatch, type PutRoute } from '../patch.ts'
-import { addManagementRoute, EMPTY, ok, put } from '../route.ts'
+import { addManagementRoute, done, found, ok, okPage, put } from '../route.ts'
 import { requireAuthorityOverUser } from './user-authority.ts'
 
-type UserBody = {
-  readonly email?: string
-  readonly email_verified?: boolean
-  readonly name?: string
-  readonly password?: string
-}
 export const EMAIL = { ...text(ADDRESS_PATTERN, ADDRESS_FORM), maxLength: ADDRESS_CHARACTERS_MAX }
 
 /** Refuses addresses that the schema's pattern lets pass. Throws RequestProblem `request_invalid`. */
@@ -46,15 +40,12 @@ const BODY = object({
       'Stored as a hash and never returned. If absent, the stored password stays. A changed password ends all sessions.',
   },
 })
-const USER = object(
-  {
-    id: ID,
-    email: { ...EMAIL, type: ['string', 'null'] },
-    email_verified: { type: 'boolean' },
-    name: { ...LABEL, type: ['string', 'null'] },
-  },
-  ['id', 'email', 'email_verified', 'name'],
-)
+const USER = whole({
+  id: ID,
+  email: { ...EMAIL, type: ['string', 'null'] },
+  email_verified: { type: 'boolean' },
+  name: { ...LABEL, type: ['string', 'null'] },
+})
 
 const PATH = '/v1/users/:user'
 const COMMON = { tag: 'Users', scope: 'directory:write', organizationScope: 'environment' } as const
@@ -64,7 +55,12 @@ const PASSWORD_CHECKS = { runningMax: 2, waitingMax: 64, known: { has: () => fal
 
 export function addUsers(app: FastifyInstance, deps: ManagementDeps): void {
   const semaphore = createSemaphores(PASSWORD_CHECKS).people
-  const route: PutRoute<{ params: 'user'; body: UserBody; prepared: Password; stored: User }> = {
+  const route: PutRoute<{
+    params: 'user'
+    body: { email?: string; email_verified?: boolean; name?: string; password?: string }
+    prepared: Password
+    stored: User
+  }> = {
     ...COMMON,
     method: 'PUT',
     path: PATH,
@@ -135,11 +131,8 @@ function addUserDelete(app: FastifyInstance, deps: ManagementDeps): void {
     answer: null,
     locks: () => [DIRECTORY, TOKENS],
     state: ({ at, params }) => at.directory.user(params.user),
-    async handle({ at, params, context }) {
-      if (!(await at.directory.deleteUser(params.user, context)))
-        throw new RequestProblem('not_found', `there is no user ${params.user}`)
-      return EMPTY
-    },
+    handle: async ({ at, params: { user }, context }) =>
+      done(await at.directory.deleteUser(user, context), `there is no user ${user}`),
   })
 }
 
@@ -178,13 +171,10 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     operation: 'postAuthenticator',
     summary:
       'Adds an authenticator app (TOTP) for the user. Every later sign-in asks for its code. The secret is returned only in this answer.',
-    answer: object(
-      {
-        secret: { type: 'string', description: 'The secret in Base32, for typing.' },
-        otpauth_uri: { type: 'string', description: 'The secret as a URI, for a QR code.' },
-      },
-      ['secret', 'otpauth_uri'],
-    ),
+    answer: whole({
+      secret: { type: 'string', description: 'The secret in Base32, for typing.' },
+      otpauth_uri: { type: 'string', description: 'The secret as a URI, for a QR code.' },
+    }),
     locks: ({ user }) => [{ person: user }],
     async handle({ at, caller, params, context }) {
       await requireAuthorityOverUser(at, caller, params.user)
@@ -202,8 +192,8 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     locks: ({ user }) => [{ person: user }],
     async handle({ at, caller, params, context }) {
       await requireAuthorityOverUser(at, caller, params.user)
-      if (await at.secondFactor.remove(params.user, null, context)) return EMPTY
-      throw new RequestProblem('not_found', `user ${params.user} does not exist or has no authenticator`)
+      const isDone = await at.secondFactor.remove(params.user, null, context)
+      return done(isDone, `user ${params.user} does not exist or has no authenticator`)
     },
   })
   addManagementRoute<{ params: 'user' }>(app, deps, {
@@ -216,15 +206,14 @@ function addAuthenticators(app: FastifyInstance, deps: ManagementDeps): void {
     locks: ({ user }) => [{ person: user }],
     async handle({ at, caller, params, context }) {
       await requireAuthorityOverUser(at, caller, params.user)
-      if (await at.secondFactor.removePasskeys(params.user, context)) return EMPTY
-      throw new RequestProblem('not_found', `user ${params.user} does not exist or has no passkeys`)
+      const isDone = await at.secondFactor.removePasskeys(params.user, context)
+      return done(isDone, `user ${params.user} does not exist or has no passkeys`)
     },
   })
 }
 
 function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
-  const { directory } = deps
-  addManagementRoute<{ params: 'user' }>(app, deps, {
+  addManagementRoute<{ params: 'user'; stored: User }>(app, deps, {
     ...COMMON,
     method: 'GET',
     path: PATH,
@@ -232,11 +221,7 @@ function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
     summary: 'One user.',
     answer: USER,
     state: ({ at, params }) => at.directory.user(params.user),
-    async handle({ at, params }) {
-      const user = await at.directory.user(params.user)
-      if (user === null) throw new RequestProblem('not_found', `there is no user ${params.user}`)
-      return ok(present(user))
-    },
+    handle: async ({ params, stored }) => ok(present(found(stored, `there is no user ${params.user}`))),
   })
   addManagementRoute<{ params: never; query: PageQuery & { search?: string } }>(app, deps, {
     ...COMMON,
@@ -249,15 +234,14 @@ function addUserReads(app: FastifyInstance, deps: ManagementDeps): void {
     },
     answer: USER,
     list: true,
-    async handle({ query: { search = '', ...query } }) {
-      const page = await readPage(deps.store, query, {
+    handle: ({ query: { search = '', ...query } }) =>
+      okPage(deps, query, {
         list: search === '' ? ['users'] : ['users', search],
         log: DIRECTORY,
-        read: (range) => directory.users({ ...range, search }),
+        read: (range) => deps.directory.users({ ...range, search }),
         key: ({ id }) => id,
-      })
-      return ok({ ...page, items: page.items.map(present) })
-    },
+        shown: present,
+      }),
   })
 }
 
