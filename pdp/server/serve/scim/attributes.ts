@@ -30,9 +30,11 @@ export const MEMBERS_MAX = 10_000
 
 export const valuesMax = ({ name }: Attribute): number => (name === 'members' ? MEMBERS_MAX : VALUES_MAX)
 
-type Options = Partial<Omit<Attribute, 'name' | 'description'>>
-
-function attribute(name: string, description: string, options: Options = {}): Attribute {
+function attribute(
+  name: string,
+  description: string,
+  options: Partial<Omit<Attribute, 'name' | 'description'>> = {},
+): Attribute {
   return {
     name,
     type: options.subAttributes === undefined ? 'string' : 'complex',

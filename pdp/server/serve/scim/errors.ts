@@ -1,12 +1,11 @@
 /** Errors of SCIM calls in SCIM's own form (RFC 7644 section 3.12). */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { asHttpProblem } from '../http/problem-response.ts'
-import { RequestProblem, type RequestProblemCode, STATUS } from '../http/status.ts'
+import { asError, asHttpProblem } from '../http/problem-response.ts'
+import { RequestProblem, type RequestProblemCode } from '../http/status.ts'
 
 export const SCIM_PATH = '/scim/v2'
 export const SCIM_TYPE = 'application/scim+json; charset=utf-8'
 const ERROR_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:Error'
-const RETRY_AFTER_S = '1'
 
 /** Types of errors in RFC 7644 table 9. */
 export type ScimType =
@@ -54,35 +53,22 @@ export const problemOfScim = (err: unknown): RequestProblem =>
 
 export function sendScimError(request: FastifyRequest, reply: FastifyReply, err: unknown): FastifyReply {
   const found = problemOfScim(err)
-  const status = STATUS[found.code].http
-  for (const [name, value] of Object.entries(found.headers)) reply.header(name, value)
-  if (status === STATUS.overloaded.http || status === STATUS.store_unavailable.http)
-    reply.header('retry-after', RETRY_AFTER_S)
-  const scimType = err instanceof ScimError ? err.scimType : (TYPES[found.code] ?? null)
-  return sendError(request, reply, { status, scimType, detail: found.message })
+  const scimType = err instanceof ScimError ? err.scimType : TYPES[found.code]
+  return sendError(asError(request, reply, found), {
+    ...(scimType !== undefined && { scimType }),
+    detail: found.message,
+  })
 }
 
 export function sendNotSupported(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
   const detail = `this service does not support ${path}; /ServiceProviderConfig says what it supports`
-  return sendError(request, reply, { status: 501, scimType: null, detail })
+  return sendError(reply.code(501).header('x-request-id', request.id).header('cache-control', 'no-store'), { detail })
 }
 
 function sendError(
-  request: FastifyRequest,
   reply: FastifyReply,
-  of: { readonly status: number; readonly scimType: ScimType | null; readonly detail: string },
+  error: { readonly scimType?: ScimType; readonly detail: string },
 ): FastifyReply {
-  const { status, scimType, detail } = of
-  const body = {
-    schemas: [ERROR_SCHEMA],
-    status: String(status),
-    ...(scimType === null ? {} : { scimType }),
-    detail,
-  }
-  return reply
-    .code(status)
-    .header('x-request-id', request.id)
-    .header('cache-control', 'no-store')
-    .type(SCIM_TYPE)
-    .send(JSON.stringify(body))
+  const body = { schemas: [ERROR_SCHEMA], status: String(reply.statusCode), ...error }
+  return reply.type(SCIM_TYPE).send(JSON.stringify(body))
 }

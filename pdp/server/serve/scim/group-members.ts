@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 import { GROUP, MEMBERS_MAX, USER } from './attributes.ts'
 import { ScimError } from './errors.ts'
-import { locationOf } from './location.ts'
+import { locationOf } from './resource.ts'
 import type { ScimCall } from './route.ts'
 
 /** How many groups of one user are shown. */
@@ -46,13 +46,7 @@ export async function writeMembers(
   const ids = [...new Set(wanted.map(({ value }) => (typeof value === 'string' ? value : '')))]
   const names = await namesOf(
     call,
-    ids.flatMap(
-      (id) =>
-        [
-          { kind: 'User', id },
-          { kind: 'Group', id },
-        ] as const,
-    ),
+    ids.flatMap((id) => (['User', 'Group'] as const).map((kind) => ({ kind, id }))),
   )
   const unknown = ids.find((id) => id === group || (!names.User.has(id) && !names.Group.has(id)))
   if (unknown !== undefined)

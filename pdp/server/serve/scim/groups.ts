@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
-import { requireConditions, tagOf } from '../http/conditions.ts'
+import { requireConditions } from '../http/conditions.ts'
 import { GROUP, GROUP_SCHEMA } from './attributes.ts'
 import { readDocument } from './document.ts'
 import { groupObject, type Member, membersOf, presentMember, write, writeMembers } from './group-members.ts'
 import { type Listed, read, stored } from './listing.ts'
-import { locationOf } from './location.ts'
 import { patched } from './patch.ts'
+import { metaOf, placeOf, written } from './resource.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
 const ID_BYTES = 16
@@ -20,10 +20,9 @@ export const GROUPS: Listed = { type: GROUP, present, related: 'members' }
 export async function createGroup(call: ScimCall): Promise<ScimOutcome> {
   const { members, ...document } = readDocument(call.body, GROUP)
   const id = `dir-${randomBytes(ID_BYTES).toString('base64url')}`
-  await call.at.provisioning.put(ofGroups(call), { id, ...keptOf(document) })
+  await call.at.provisioning.put(placeOf(call, GROUP), { id, ...keptOf(document) })
   await writeMembers(call, id, { before: [], wanted: objectsIn(members) })
-  const resource = await read({ ...call, id }, GROUPS, true)
-  return { status: 'created', body: resource, ...addressOf(resource) }
+  return written('created', await read({ ...call, id }, GROUPS, true))
 }
 
 export async function replaceGroup(call: ScimCall): Promise<ScimOutcome> {
@@ -53,16 +52,15 @@ export async function deleteGroup(call: ScimCall): Promise<ScimOutcome> {
   )
   const changes = grants.map(({ log, ...grant }) => ({ kind: 'role_grant', op: 'delete', grant }) as const)
   if (changes.length > 0) await at.store.write(organization, changes, { context })
-  await at.provisioning.remove(ofGroups(call), id)
+  await at.provisioning.remove(placeOf(call, GROUP), id)
   return { status: 'empty' }
 }
 
 async function update(call: ScimCall, before: readonly Member[], after: JsonObject): Promise<ScimOutcome> {
   const { members, ...document } = after
   const isChanged = await writeMembers(call, call.id, { before, wanted: objectsIn(members) })
-  await call.at.provisioning.put(ofGroups(call), { id: call.id, ...keptOf(document) }, isChanged)
-  const resource = await read(call, GROUPS, true)
-  return { status: 'ok', body: resource, ...addressOf(resource) }
+  await call.at.provisioning.put(placeOf(call, GROUP), { id: call.id, ...keptOf(document) }, isChanged)
+  return written('ok', await read(call, GROUPS, true))
 }
 
 async function readForWrite(call: ScimCall) {
@@ -88,14 +86,8 @@ function presentGroup(call: ScimCall, group: Provisioned, members: readonly Memb
     id: group.id,
     ...group.document,
     ...(members.length === 0 ? {} : { members: members.map((member) => presentMember(call, member)) }),
-    meta: {
-      resourceType: GROUP.name,
-      created: new Date(group.createdAtMs).toISOString(),
-      lastModified: new Date(group.changedAtMs).toISOString(),
-      location: locationOf(call, GROUP, group.id),
-      // Every change of members through SCIM raises the version.
-      version: tagOf([group.id, group.version]),
-    },
+    // Every change of members through SCIM raises the version.
+    meta: metaOf(call, GROUP, group),
   }
 }
 
@@ -111,9 +103,3 @@ function keptOf(document: JsonObject) {
 
 const objectsIn = (members: JsonValue | undefined): readonly JsonObject[] =>
   Array.isArray(members) ? members.filter(isJsonObject) : []
-const ofGroups = ({ organization }: ScimCall) => ({ organization, kind: GROUP.name })
-
-function addressOf(resource: JsonObject): { readonly tag: string; readonly location: string } {
-  const { version, location } = Object(resource.meta)
-  return { tag: String(version), location: String(location) }
-}

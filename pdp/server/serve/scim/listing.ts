@@ -11,6 +11,7 @@ import { createBudget } from './budget.ts'
 import { ScimError } from './errors.ts'
 import { type AttributePath, type Filter, parseAttributePath, parseFilter, termsIn } from './filter.ts'
 import { matches, memberOf } from './match.ts'
+import { placeOf } from './resource.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
 const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
@@ -33,14 +34,9 @@ const PARAMETER_CHARACTERS_MAX = 2_000
 const ALWAYS: ReadonlySet<string> = new Set(['id', 'schemas'])
 
 /** `related`: whether members of a group or groups of a user are wanted; only then they are read. */
-export type Present = (
-  call: ScimCall,
-  resources: readonly Provisioned[],
-  related: boolean,
-) => Promise<readonly JsonObject[]>
 export type Listed = {
   readonly type: ResourceType
-  readonly present: Present
+  present(call: ScimCall, resources: readonly Provisioned[], related: boolean): Promise<readonly JsonObject[]>
   readonly related: 'members' | 'groups'
 }
 /** `places`: limits how many lists run at once, for lists that read many resources. */
@@ -75,8 +71,7 @@ export async function show(call: ScimCall, listed: Listed): Promise<ScimOutcome>
 
 /** Throws RequestProblem `not_found`. */
 export async function stored(call: ScimCall, { type }: Pick<Listed, 'type'>): Promise<Provisioned> {
-  const of = { organization: call.organization, kind: type.name }
-  const [found] = await call.at.provisioning.find(of, { id: call.id }, { after: null, countMax: 1 })
+  const [found] = await call.at.provisioning.find(placeOf(call, type), { id: call.id }, { after: null, countMax: 1 })
   if (found !== undefined) return found
   throw new RequestProblem('not_found', `there is no ${type.name} ${JSON.stringify(call.id.slice(0, 80))}`)
 }
@@ -90,7 +85,7 @@ type Page = { readonly skip: number; readonly countMax: number }
 type ResultPage = { readonly total: number; readonly resources: readonly JsonObject[] }
 
 async function unfiltered(call: ScimCall, listed: Listed, view: View, page: Page): Promise<ResultPage> {
-  const of = { organization: call.organization, kind: listed.type.name }
+  const of = placeOf(call, listed.type)
   const total = await call.at.provisioning.count(of)
   const rows = page.countMax === 0 ? [] : await call.at.provisioning.page(of, page)
   return { total, resources: await shownOf(call, listed, rows, view) }
@@ -133,11 +128,13 @@ async function filtered(call: ScimCall, listed: Searched, view: View, page: Page
   }
 }
 
-type Search = { readonly filter: Filter; readonly related: boolean; readonly narrow: Narrow; readonly page: Page }
-
-async function search(call: ScimCall, listed: Listed, { filter, related, narrow, page }: Search): Promise<ResultPage> {
+async function search(
+  call: ScimCall,
+  listed: Listed,
+  { filter, related, narrow, page }: { filter: Filter; related: boolean; narrow: Narrow; page: Page },
+): Promise<ResultPage> {
   const { type } = listed
-  const of = { organization: call.organization, kind: type.name }
+  const of = placeOf(call, type)
   const isFound = matcher(filter, type)
   const members = createBudget(RELATED_SUM_MAX, 'the filter')
   const lookedAtMax = related ? RELATED_MAX : FILTERED_MAX

@@ -24,9 +24,7 @@ export function matchesValue(filter: Filter, value: JsonValue): boolean {
   })
 }
 
-type Values = { of(path: AttributePath): readonly JsonValue[] }
-
-function satisfies(filter: Filter, values: Values): boolean {
+function satisfies(filter: Filter, values: { of(path: AttributePath): readonly JsonValue[] }): boolean {
   switch (filter.kind) {
     case 'and':
       return satisfies(filter.left, values) && satisfies(filter.right, values)

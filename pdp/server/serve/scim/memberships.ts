@@ -9,13 +9,13 @@ import type { ScimCall } from './route.ts'
 
 export const TIER_DEFAULT: Tier = 'member'
 
-/** `active` and `roles` of the request. `active` null: it was not sent. */
-type SentMembership = { readonly active: boolean | null; readonly roles: JsonValue | undefined }
-
-/** The new membership; null: no change. Only `active: true` brings back a person who left. Throws ScimError `invalidValue`. */
+/**
+ * The new membership; null: no change. `active` and `roles` are those of the request; `active` null: it was not sent. Only `active: true` brings back a person who left.
+ * Throws ScimError `invalidValue`.
+ */
 export function membershipAfter(
   before: Membership | null,
-  { active, roles }: SentMembership,
+  { active, roles }: { readonly active: boolean | null; readonly roles: JsonValue | undefined },
   held: Pick<Holdings, 'activeElsewhere'>,
 ): Membership | null {
   const had = before?.role ?? null

@@ -13,9 +13,11 @@ const OPERATIONS_MAX = 1_000
 /** How many values one PATCH compares, for each term of a filter, or copies: all this happens under the locks of the organization. */
 const WORK_MAX = 200_000
 const OPS = ['add', 'replace', 'remove'] as const
-type Op = (typeof OPS)[number]
-type Operation = { readonly op: Op; readonly path: string | null; readonly value: JsonValue | undefined }
-type Mutable = { [name: string]: JsonValue }
+type Operation = {
+  readonly op: (typeof OPS)[number]
+  readonly path: string | null
+  readonly value: JsonValue | undefined
+}
 
 /** The resource after all operations. Throws ScimError; then none of them counts. */
 export function patched(resource: JsonObject, body: JsonValue | undefined, type: ResourceType): JsonObject {
@@ -258,7 +260,7 @@ const valuesIn = (change: Change): readonly JsonValue[] =>
   listOf(readValue(required(change, change.attribute.name), change.attribute, change.attribute.name))
 
 function withMember(holder: JsonObject, name: string, value: JsonValue): JsonObject {
-  const result: Mutable = { ...holder }
+  const result: { [name: string]: JsonValue } = { ...holder }
   if (value === null) delete result[name]
   else result[name] = value
   return result

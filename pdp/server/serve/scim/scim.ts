@@ -5,8 +5,8 @@ import { createPlaces } from '../authentication/admission.ts'
 import { addDiscovery } from './discovery.ts'
 import { ScimError } from './errors.ts'
 import { createGroup, deleteGroup, GROUPS, patchGroup, replaceGroup } from './groups.ts'
-import { list, type Searched, show } from './listing.ts'
-import { addScimRoute, type ScimCall, type ScimDeps, type ScimOutcome } from './route.ts'
+import { list, show } from './listing.ts'
+import { addScimRoute, type ScimCall, type ScimDeps } from './route.ts'
 import { createUser, deactivateAlone, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
 /** How many searches of one client run at once. Each may read all resources of an organization. */
@@ -33,7 +33,7 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
       method: 'POST',
       path: `${path}/.search`,
       reads: true,
-      handle: (call) => search(call, { ...listed, places }),
+      handle: async (call) => list({ ...call, query: queryIn(call.body) }, { ...listed, places }),
     })
     addScimRoute(app, deps, { method: 'POST', path, handle: create })
     addScimRoute(app, deps, { method: 'GET', path: `${path}/:id`, handle: (call) => show(call, listed) })
@@ -45,10 +45,6 @@ export function addScim(app: FastifyInstance, deps: ScimDeps): void {
 
 /** Parameters of a search whose body holds them (RFC 7644 section 3.4.3): a filter may name a person, and URLs are logged. */
 const PARAMETERS: ReadonlySet<string> = new Set(['attributes', 'excludedattributes', 'filter', 'startindex', 'count'])
-
-async function search(call: ScimCall, listed: Searched): Promise<ScimOutcome> {
-  return list({ ...call, query: queryIn(call.body) }, listed)
-}
 
 /** The body's parameters in the form of a list's query. */
 function queryIn(body: JsonValue | undefined): ScimCall['query'] {

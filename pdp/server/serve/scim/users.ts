@@ -3,13 +3,12 @@ import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
-import { requireConditions, tagOf } from '../http/conditions.ts'
+import { requireConditions } from '../http/conditions.ts'
 import { accountOf, changedAccount, holdingsOf, isShared, putAccount, shutOut } from './accounts.ts'
 import { ENTERPRISE_SCHEMA, USER, USER_SCHEMA } from './attributes.ts'
 import { readDocument } from './document.ts'
 import { groupsOf, leaveGroups } from './group-members.ts'
 import { type Listed, read, stored } from './listing.ts'
-import { locationOf } from './location.ts'
 import {
   membershipAfter,
   membershipOf,
@@ -20,6 +19,7 @@ import {
   writeMembership,
 } from './memberships.ts'
 import { patched } from './patch.ts'
+import { metaOf, placeOf, written } from './resource.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
 const ID_BYTES = 16
@@ -32,19 +32,19 @@ export async function createUser(call: ScimCall): Promise<ScimOutcome> {
   const id = `${organization}~${randomBytes(ID_BYTES).toString('base64url')}`
   const account = { id, ...accountOf(document), emailVerified: false }
   await at.directory.putUser(account, context)
-  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, roles) })
+  await at.provisioning.put(placeOf(call, USER), { id, ...keptOf(document, roles) })
   const status = active === true ? 'active' : 'suspended'
   await writeMembership(call, id, { role: tierIn(roles, null) ?? TIER_DEFAULT, status })
   if (status === 'suspended') await at.provisioning.setBlocked(id, true)
-  const resource = await read({ ...call, id }, USERS, false)
-  return { status: 'created', body: resource, ...addressOf(resource) }
+  return written('created', await read({ ...call, id }, USERS, false))
 }
 
 /** RFC 7644 section 3.5.1: `active` and `roles` stay as they are if the directory does not send them. */
 export async function replaceUser(call: ScimCall): Promise<ScimOutcome> {
   const before = await readForWrite(call)
   const sent = readDocument(call.body, USER)
-  return update(call, before, { ...pick(before, ['roles']), ...sent })
+  const { roles } = before
+  return update(call, before, { ...(roles !== undefined && { roles }), ...sent })
 }
 
 export async function patchUser(call: ScimCall): Promise<ScimOutcome> {
@@ -77,7 +77,7 @@ export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
   else {
     const { role } = (await membershipOf(call, id)) ?? { role: TIER_DEFAULT }
     await writeMembership(call, id, { role, status: 'suspended' })
-    await at.provisioning.remove(ofUsers(call), id)
+    await at.provisioning.remove(placeOf(call, USER), id)
     await shutOut(call, held)
   }
   return { status: 'empty' }
@@ -94,13 +94,16 @@ async function update(call: ScimCall, before: JsonObject, after: JsonObject): Pr
   const membership = membershipAfter(await membershipOf(call, id), said, held)
   // If the roles are those of our own answer, the words that the directory sent earlier are kept.
   const words = isDeepStrictEqual(roles, hadRoles) ? (await stored(call, USERS)).document.roles : roles
-  await at.provisioning.put(ofUsers(call), { id, ...keptOf(document, words) }, membership !== null || account !== null)
+  await at.provisioning.put(
+    placeOf(call, USER),
+    { id, ...keptOf(document, words) },
+    membership !== null || account !== null,
+  )
   if (membership !== null) await writeMembership(call, id, membership)
   if (account !== null) await putAccount(call, account)
   if (active === true) await at.provisioning.setBlocked(id, false)
   if (active === false) await shutOut(call, held)
-  const resource = await read(call, USERS, false)
-  return { status: 'ok', body: resource, ...addressOf(resource) }
+  return written('ok', await read(call, USERS, false))
 }
 
 async function readForWrite(call: ScimCall): Promise<JsonObject> {
@@ -129,13 +132,7 @@ async function present(
       active,
       ...(membership === null ? {} : { roles: [roleOf(user, membership)] }),
       ...(own.length === 0 ? {} : { groups: own }),
-      meta: {
-        resourceType: USER.name,
-        created: new Date(user.createdAtMs).toISOString(),
-        lastModified: new Date(user.changedAtMs).toISOString(),
-        location: locationOf(call, USER, user.id),
-        version: tagOf([user.id, user.version, membership]),
-      },
+      meta: metaOf(call, USER, user, membership),
     }
   })
 }
@@ -149,15 +146,4 @@ function keptOf(document: JsonObject, roles: JsonValue | undefined) {
     externalId: typeof externalId === 'string' ? externalId : null,
     document: roles === undefined ? kept : { ...kept, roles },
   }
-}
-
-function pick(from: JsonObject, names: readonly string[]): JsonObject {
-  return Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])))
-}
-
-const ofUsers = ({ organization }: ScimCall) => ({ organization, kind: USER.name })
-
-function addressOf(resource: JsonObject): { readonly tag: string; readonly location: string } {
-  const { version, location } = Object(resource.meta)
-  return { tag: String(version), location: String(location) }
 }
