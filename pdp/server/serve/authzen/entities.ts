@@ -16,8 +16,6 @@ export type Evaluation = {
   readonly parameters: JsonObject
 }
 export type Semantic = 'execute_all' | 'deny_on_first_deny' | 'permit_on_first_permit'
-/** An item that cannot be read is denied by itself; the other items are still answered. */
-export type Batch = { readonly semantic: Semantic; readonly items: readonly (Evaluation | RequestProblem)[] }
 
 /** The object `type:id`, or null for an entity that no tuple can name. A colon in the type would make another object. */
 export const objectOf = ({ type, id }: Entity): string | null =>
@@ -39,7 +37,7 @@ const ENTITIES = ['subject', 'action', 'resource', 'context'] as const
 
 /** Throws RequestProblem `request_invalid` that names the member. Members that the API does not know are ignored. */
 export function readEvaluation(body: unknown, base = ''): Evaluation {
-  const request = readRequest(body)
+  const request = objectAt(body, '')
   return {
     subject: readEntity(request.subject, `${base}/subject`),
     action: readAction(request.action, `${base}/action`),
@@ -48,9 +46,14 @@ export function readEvaluation(body: unknown, base = ''): Evaluation {
   }
 }
 
-/** Null for a request without items, which is one evaluation (section 7.1.1). Throws RequestProblem `request_invalid`. */
-export function readBatch(body: unknown): Batch | null {
-  const { evaluations, options, ...defaults } = readRequest(body)
+/**
+ * Null for a request without items, which is one evaluation (section 7.1.1). An item that cannot be read is denied by itself; the
+ * other items are still answered. Throws RequestProblem `request_invalid`.
+ */
+export function readBatch(
+  body: unknown,
+): { readonly semantic: Semantic; readonly items: readonly (Evaluation | RequestProblem)[] } | null {
+  const { evaluations, options, ...defaults } = objectAt(body, '')
   if (evaluations === undefined || evaluations === null) return null
   if (!Array.isArray(evaluations)) throw invalid('/evaluations', 'must be an array')
   if (evaluations.length === 0) return null
@@ -77,10 +80,6 @@ function readSemantic(options: unknown): Semantic {
 }
 
 const isSemantic = (value: unknown): value is Semantic => typeof value === 'string' && SEMANTICS.has(value)
-
-export function readRequest(body: unknown): JsonObject {
-  return objectAt(body, '')
-}
 
 /** Reads an entity; `type` and `id` are required. */
 export function readEntity(value: unknown, place: string): Entity {

@@ -15,8 +15,6 @@ import { type Evaluation, objectOf, relationOf, type Semantic } from './entities
 export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
 export type Decision = { readonly decision: boolean; readonly context: JsonObject }
 
-/** The question of an evaluation: a permission, or the key of an entitlement. */
-type QuestionItem = PermissionCheck | string
 /** `index`: the place of the permission in its group's question. */
 type Placed = { readonly group: Group } & ({ readonly index: number } | { readonly key: string })
 type Group = {
@@ -106,7 +104,8 @@ function groupOf(groups: Map<string, Group>, of: Pick<Group, 'organization' | 's
   return group
 }
 
-function questionOf({ action, resource }: Evaluation): QuestionItem | null {
+/** The question of an evaluation: a permission, or the key of an entitlement. */
+function questionOf({ action, resource }: Evaluation): PermissionCheck | string | null {
   const { type, id } = resource
   if (type === 'entitlement') return action === 'use' && isEntitlementKey(id) ? id : null
   const relation = relationOf(action, type)

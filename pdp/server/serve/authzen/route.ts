@@ -12,8 +12,16 @@ import { RequestProblem, SUCCESS } from '../http/status.ts'
 import { type Asker, authenticateSearcher, recognizeCaller } from './caller.ts'
 import { readBatch, readEvaluation } from './entities.ts'
 import { type Decision, type EvaluateDeps, evaluateAll, evaluateOne, untilDecided } from './evaluate.ts'
-import { AUTHZEN_PATHS } from './paths.ts'
 import { type SearchDeps, type SearchResponse, searchActions, searchResources, searchSubjects } from './search.ts'
+
+/** The paths of the calls, below the issuer's path. */
+export const AUTHZEN_PATHS = {
+  evaluation: '/access/v1/evaluation',
+  evaluations: '/access/v1/evaluations',
+  searchSubject: '/access/v1/search/subject',
+  searchResource: '/access/v1/search/resource',
+  searchAction: '/access/v1/search/action',
+} as const
 
 export type AuthzenDeps = AskedFromDeps & EvaluateDeps & SearchDeps & MetadataDeps & { readonly places: Places }
 type Call = {

@@ -11,11 +11,11 @@ import { RequestProblem } from '../http/status.ts'
 import { type Asker, type CallerDeps, isSame, organizationOf, setsContext, subjectOf } from './caller.ts'
 import {
   type Entity,
+  objectAt,
   objectOf,
   readAction,
   readContext,
   readEntity,
-  readRequest,
   readType,
   relationOf,
 } from './entities.ts'
@@ -40,7 +40,7 @@ const NOTHING: SearchResponse = { page: { next_token: '', count: 0 }, results: [
 /** The subjects of a type that may do the action on the resource. Only a service may ask. Throws RequestProblem and PdpError. */
 export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
-  const request = readRequest(body)
+  const request = objectAt(body, '')
   const type = readType(request.subject, '/subject')
   const action = readAction(request.action, '/action')
   const resource = readEntity(request.resource, '/resource')
@@ -59,7 +59,7 @@ export async function searchSubjects(deps: SearchDeps, asker: Asker, body: unkno
 /** The resources of a type on which the subject may do the action. Throws RequestProblem and PdpError. */
 export async function searchResources(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
-  const request = readRequest(body)
+  const request = objectAt(body, '')
   const entity = readEntity(request.subject, '/subject')
   const action = readAction(request.action, '/action')
   const type = readType(request.resource, '/resource')
@@ -101,7 +101,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
 /** The relations, or permission keys, that the subject has on the resource. Throws RequestProblem and PdpError. */
 export async function searchActions(deps: SearchDeps, asker: Asker, body: unknown): Promise<SearchResponse> {
   const { token } = asker
-  const request = readRequest(body)
+  const request = objectAt(body, '')
   const entity = readEntity(request.subject, '/subject')
   const resource = readEntity(request.resource, '/resource')
   const question = ['action', entity.type, entity.id, resource.type, resource.id]

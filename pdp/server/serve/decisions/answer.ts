@@ -19,7 +19,7 @@ import { REASONS } from '../../../shared/domain/reasons.ts'
 import { isBearer } from '../../../shared/domain/subjects.ts'
 import type { Admission } from '../authentication/admission.ts'
 import { requireReader } from '../authentication/authenticate.ts'
-import type { ActiveToken } from '../authentication/credentials.ts'
+import { type ActiveToken, tokenOfSubject } from '../authentication/credentials.ts'
 
 export type Question = {
   readonly permissions: readonly PermissionCheck[]
@@ -67,22 +67,9 @@ export type Answer = {
 
 /** A caller without a token. A guest has only what tuples grant to `user:*`: no role, membership, group or entitlement. */
 export const guestOf = (organization: string): ActiveToken => ({
-  active: true,
-  subject: { type: 'user', id: '*' },
+  ...tokenOfSubject({ type: 'user', id: '*' }, { clientId: '', scopes: new Set() }),
   organization,
-  clientId: '',
-  scopes: new Set(),
-  audiences: [],
-  jkt: null,
-  jti: '',
-  grantId: null,
-  issuedAtMs: 0,
   expiresAtMs: Number.POSITIVE_INFINITY,
-  acr: null,
-  authTime: null,
-  revocationKeys: [],
-  actors: [],
-  app: null,
 })
 
 export type QuestionDeps = {
@@ -119,7 +106,8 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
   if (named !== null || question.explain || isSupposed || setsContext || setsApp)
     requireReader(token, question.provenKey === true)
   if (token.organization === null) {
-    return denied({ token: (await isAlive(deps.pdp, token)) ? token : null, question, decisionId })
+    // Everything is denied to it, but the answer says if it is active.
+    return denied({ token: (await deps.pdp.isRevoked(token)) ? null : token, question, decisionId })
   }
   const subject = named ?? token.subject
   // Both are read at the same time. The subject of a token that is not revoked exists.
@@ -148,13 +136,11 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
   }
 }
 
-type OwnRequest = { -readonly [name in keyof DecideRequest]: DecideRequest[name] }
-
 /** Sets each member by itself: spreads of optional members would take as long as the decision. */
 function requestOf(token: ActiveToken, of: { question: Question; organization: string; subject: AskedSubject }) {
   const { permissions, entitlements, explain, contextualTuples, withoutTuples, asOfMs, context } = of.question
   const { app: named, actors, scopes } = of.question
-  const request: OwnRequest = {
+  const request: { -readonly [name in keyof DecideRequest]: DecideRequest[name] } = {
     organization: of.organization,
     subject: of.subject,
     permissions,
@@ -196,17 +182,14 @@ export const refusedUnknown = (check: PermissionCheck, subject: AskedSubject, ex
 const appOf = ({ app: own }: ActiveToken, { app }: Question): string | null =>
   app === undefined || (app === ANY_APP && own !== null) ? own : app
 
-/** Whether a token without an organization is still active. Everything is denied to it, but the answer says if it is active. */
-async function isAlive(pdp: Pick<Pdp, 'isRevoked'>, token: ActiveToken): Promise<boolean> {
-  return !(await pdp.isRevoked(token))
-}
-
 function denied(input: { token: ActiveToken | null; question: Question; decisionId: string }): Answer {
   const { token, question, decisionId } = input
   const code = 'token_inactive'
   return {
     active: token !== null,
-    ...(token === null ? { organization: null, acr: null, authTime: null } : context(token)),
+    organization: token?.organization ?? null,
+    acr: token?.acr ?? null,
+    authTime: token?.authTime ?? null,
     subject: token === null ? null : (question.subject ?? token.subject),
     permissions: question.permissions.map((check) => refused(check, code, question.explain)),
     entitlements: new Map(question.entitlements.map((key) => [key, null])),
@@ -215,10 +198,6 @@ function denied(input: { token: ActiveToken | null; question: Question; decision
     validUntilMs: null,
     app: null,
   }
-}
-
-function context(token: ActiveToken): Pick<Answer, 'organization' | 'acr' | 'authTime'> {
-  return { organization: token.organization, acr: token.acr, authTime: token.authTime }
 }
 
 const unknownSubject = (subject: AskedSubject): string =>

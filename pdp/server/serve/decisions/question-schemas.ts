@@ -159,7 +159,8 @@ function placeOf(place: string): string {
 }
 
 const malformed = (issues: readonly ValidationIssue[], cause?: unknown): RequestProblem =>
-  new RequestProblem('request_invalid', `the question is malformed: ${describe(issues)}`, { issues, cause })
-
-const describe = (issues: readonly ValidationIssue[]): string =>
-  issues.map(({ place, message }) => `${place} ${message}`).join('; ')
+  new RequestProblem(
+    'request_invalid',
+    `the question is malformed: ${issues.map(({ place, message }) => `${place} ${message}`).join('; ')}`,
+    { issues, cause },
+  )

@@ -1,6 +1,6 @@
 /** AuthZEN questions that name what another tenant has: answered like names that nobody has. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { AUTHZEN_PATHS } from '../../../../../pdp/server/serve/authzen/paths.ts'
+import { AUTHZEN_PATHS } from '../../../../../pdp/server/serve/authzen/route.ts'
 import { type ForeignWorld, NOBODYS, openForeign, THEIRS, toldOver } from '../foreign-world.ts'
 
 let world: ForeignWorld
