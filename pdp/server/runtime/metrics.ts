@@ -8,6 +8,24 @@ import type { AnswerObserver } from '../serve/decisions/observed-answers.ts'
 import { asRequestProblem } from '../serve/http/status.ts'
 import type { HttpDeps } from '../serve/http-server.ts'
 
+/**
+ * Returns a function for the gauges of a scrape, which prom-client collects at the same time: they share a reading, which is made
+ * again when it is older than `ageMs`. It resolves to whether the reading succeeded; if not, the gauges keep their values.
+ */
+export function sharedReading(ageMs: number, read: () => Promise<void>): () => Promise<boolean> {
+  let reading: Promise<boolean> | null = null
+  let readAtMs = Number.NEGATIVE_INFINITY
+  return () => {
+    if (reading !== null && performance.now() - readAtMs < ageMs) return reading
+    readAtMs = performance.now()
+    reading = read().then(
+      () => true,
+      () => false,
+    )
+    return reading
+  }
+}
+
 /** Counts the answered checks, and the questions that were refused or wait. */
 export function countAnswers(registry: Registry, admission: Admission): AnswerObserver {
   const shed = new Counter({

@@ -7,18 +7,21 @@ import type { IntakeOutcome } from '../../signals/receiver/intake.ts'
 import { type Receiver, type ReceiverDeps, startReceiver } from '../../signals/receiver/receiver.ts'
 import type { StreamState } from '../../signals/receiver/streams.ts'
 import type { PdpConfig } from './config.ts'
+import { sharedReading } from './metrics.ts'
 
 /** How old the states of a scrape may be. */
 const STATES_AGE_MS = 15_000
 const NAMED_MAX = 3
 
-type SignalsDeps = Pick<ReceiverDeps, 'sql' | 'masterKeys' | 'log'> & { readonly registry: Registry }
 export type Receiving = Pick<Receiver, 'push' | 'close'> & {
   /** A note in the answer of readiness, which does not change it: a PDP without these events still decides. */
   note(): Promise<ProbeResult>
 }
 
-export function receiveSignals({ issuer, internalHosts }: PdpConfig, deps: SignalsDeps): Receiving {
+export function receiveSignals(
+  { issuer, internalHosts }: PdpConfig,
+  deps: Pick<ReceiverDeps, 'sql' | 'masterKeys' | 'log'> & { readonly registry: Registry },
+): Receiving {
   const { sql, masterKeys, log, registry } = deps
   const calls = createGuardedPost({ internalHosts })
   const receiver = startReceiver({
@@ -52,20 +55,13 @@ export function receivedSignals(registry: Registry): (issuer: string, outcome: I
 
 /** Metrics of the streams. While the database does not answer, they keep their last values. */
 export function streamMetrics(registry: Registry, states: () => Promise<readonly StreamState[]>): void {
-  let reading: Promise<void> | null = null
-  let readAtMs = Number.NEGATIVE_INFINITY
-  const collect = (): Promise<void> => {
-    if (reading !== null && performance.now() - readAtMs < STATES_AGE_MS) return reading
-    readAtMs = performance.now()
-    reading = states().then(set, () => undefined)
-    return reading
-  }
+  const fresh = sharedReading(STATES_AGE_MS, async () => set(await states()))
   const gauge = (name: string, help: string): Gauge =>
     new Gauge({
       ...{ name: `portcullis_received_stream_${name}`, help },
       labelNames: ['issuer'],
       registers: [registry],
-      collect,
+      collect: async () => void (await fresh()),
     })
   const silent = gauge('silent', '1 when the transmitter of the issuer has shown no sign of life for too long.')
   const heard = gauge('heard_timestamp_seconds', 'Latest sign of life of the transmitter of the issuer; 0: none yet.')

@@ -8,17 +8,16 @@ import { startRepeated } from '../../shared/process/repeated-runs.ts'
 const INTERVAL_MS = 60_000
 const DAY_MS = 86_400_000
 
-export type RetentionDeps = {
+/** The returned function stops the deletion, and resolves when the current run has ended. */
+export function startRetention(deps: {
   readonly sql: Pick<Sql, 'transaction'>
   /** After how many days entries are deleted; null: never, except old revocations of tokens. */
   readonly keptDays: number | null
   readonly log: Log
   /** Default: one minute. */
   readonly intervalMs?: number
-}
-
-/** The returned function stops the deletion, and resolves when the current run has ended. */
-export function startRetention({ sql, keptDays, log, intervalMs = INTERVAL_MS }: RetentionDeps): () => Promise<void> {
+}): () => Promise<void> {
+  const { sql, keptDays, log, intervalMs = INTERVAL_MS } = deps
   const trim = createRetention({ sql, keptMs: keptDays === null ? null : keptDays * DAY_MS })
   return startRepeated(
     async () => {

@@ -9,6 +9,7 @@ import { createGuardedPost } from '../../shared/base/guarded-post.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { DeliveryOutcome } from '../../signals/transmitter/deliverer.ts'
 import { createTransmitter, type Transmitter } from '../../signals/transmitter/transmitter.ts'
+import { sharedReading } from './metrics.ts'
 
 /** How many streams have a metric of their own: those with the most waiting events. */
 const LAGGING_MAX = 20
@@ -66,8 +67,6 @@ export function startSignals(deps: {
   return transmitter
 }
 
-type StateRow = { readonly status: string; readonly streams: number }
-type LagRow = { readonly stream: string; readonly lag: number }
 const LAGS = `
   select s.stream_id as stream, extract(epoch from now() - min(p.happened_at))::float8 as lag
   from signal_stream s join signal_pending p using (stream_id) where s.status = 'enabled'
@@ -87,18 +86,9 @@ export function signalMetrics(registry: Registry, sql: Queries): (outcome: Deliv
     labelNames: ['outcome'],
     registers,
   })
-  let reading: Promise<void> | null = null
-  let readAtMs = Number.NEGATIVE_INFINITY
-  /** One reading serves all gauges of a scrape. While the database does not answer, they keep their last values. */
-  function fresh(): Promise<void> {
-    if (reading === null || performance.now() - readAtMs >= READ_AGE_MS) {
-      readAtMs = performance.now()
-      reading = read().catch(() => undefined)
-    }
-    return reading
-  }
+  const fresh = sharedReading(READ_AGE_MS, read)
   const gauge = (name: string, help: string, labelNames: readonly string[] = []): Gauge =>
-    new Gauge({ name, help, labelNames: [...labelNames], registers, collect: () => fresh() })
+    new Gauge({ name, help, labelNames: [...labelNames], registers, collect: async () => void (await fresh()) })
   const lag = gauge(
     'portcullis_signal_lag_seconds',
     `Age of the oldest event that an enabled stream could not deliver, for the ${LAGGING_MAX} streams that lag most.`,
@@ -118,8 +108,8 @@ export function signalMetrics(registry: Registry, sql: Queries): (outcome: Deliv
 
   async function read(): Promise<void> {
     const [lags, states, [sums]] = await Promise.all([
-      sql.query<LagRow>(LAGS),
-      sql.query<StateRow>(STATES),
+      sql.query<{ readonly stream: string; readonly lag: number }>(LAGS),
+      sql.query<{ status: string; streams: number }>(STATES),
       sql.query<{ held: number; dropped: number; waiting: number }>(HELD),
     ])
     lag.reset()

@@ -5,6 +5,7 @@ import type { Queries } from '../../engine/store/directory.ts'
 import type { Connections } from '../../engine/store/postgres/postgres.ts'
 import type { Budgets } from '../serve/grpc/budgets.ts'
 import { asRequestProblem } from '../serve/http/status.ts'
+import { sharedReading } from './metrics.ts'
 
 /** How old the tables' metrics of a scrape may be. */
 const TABLES_AGE_MS = 15_000
@@ -91,23 +92,11 @@ function budgetMetrics(registry: Registry, budgets: Budgets): void {
   })
 }
 
-type TableRow = { readonly name: string; readonly rows: number; readonly bytes: number }
 type State = { readonly oldest: number; readonly rotating: number; readonly logs: { readonly [log: string]: number } }
 
 /** Metrics of tables. While the database does not answer, all but `database_up` keep their last values. */
 function tableMetrics(registry: Registry, sql: Queries): void {
-  let reading: Promise<number> | null = null
-  let readAtMs = Number.NEGATIVE_INFINITY
-  /** One reading serves all metrics of a scrape, which prom-client collects in parallel. Returns 1 if the database answered. */
-  function fresh(): Promise<number> {
-    if (reading !== null && performance.now() - readAtMs < TABLES_AGE_MS) return reading
-    readAtMs = performance.now()
-    reading = read().then(
-      () => 1,
-      () => 0,
-    )
-    return reading
-  }
+  const fresh = sharedReading(TABLES_AGE_MS, read)
   const gauge = (name: string, help: string, labelNames: readonly string[] = []): Gauge =>
     new Gauge({
       ...{ name: `portcullis_${name}`, help, labelNames: [...labelNames], registers: [registry] },
@@ -125,12 +114,15 @@ function tableMetrics(registry: Registry, sql: Queries): void {
     help: '1 when the database answered the latest reading.',
     registers: [registry],
     async collect() {
-      this.set(await fresh())
+      this.set((await fresh()) ? 1 : 0)
     },
   })
 
   async function read(): Promise<void> {
-    const [tables, [state]] = await Promise.all([sql.query<TableRow>(TABLES), sql.query<State>(STATE)])
+    const [tables, [state]] = await Promise.all([
+      sql.query<{ readonly name: string; readonly rows: number; readonly bytes: number }>(TABLES),
+      sql.query<State>(STATE),
+    ])
     for (const table of tables) {
       rows.set({ table: table.name }, table.rows)
       bytes.set({ table: table.name }, table.bytes)

@@ -2,22 +2,19 @@
 import { ancestors } from '../../engine/decide/roles.ts'
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import type { Store } from '../../engine/store/contract.ts'
-import type { Directory, Sql } from '../../engine/store/directory.ts'
 import { postgresDirectory } from '../../engine/store/postgres/directory.ts'
 import { postgresProvisioning } from '../../engine/store/postgres/people/provisioning.ts'
 import { postgresMoves } from '../../engine/store/postgres/tree/moves.ts'
 import type { Atomically } from '../../engine/store/postgres/unit-of-work.ts'
+import type { Identity } from '../../identity/identity.ts'
 import { ENVIRONMENT } from '../../shared/domain/journal.ts'
 import { isId } from '../../shared/domain/names.ts'
 import type { Transmitter } from '../../signals/transmitter/transmitter.ts'
-import type { IdentityControl, Reach, ReachAtomically } from '../serve/management/deps.ts'
-
-/** Makes the identity service's operations inside a transaction. */
-type Within = (at: { readonly sql: Sql; readonly directory: Directory }) => IdentityControl & Pick<Reach, 'introspect'>
+import type { ReachAtomically } from '../serve/management/deps.ts'
 
 export function reachAtomically(
   atomically: Atomically,
-  parts: { readonly identity: Within; readonly transmitter: Pick<Transmitter, 'within' | 'wake'> },
+  parts: { readonly identity: Identity['within']; readonly transmitter: Pick<Transmitter, 'within' | 'wake'> },
 ): ReachAtomically {
   return async (locks, work) => {
     let changedStreams = new Set<string>()
