@@ -47,7 +47,7 @@ const TUPLE = object({ object: NAME, relation: NAME, subject: NAME, condition: C
   'relation',
   'subject',
 ])
-export const CONTEXTUAL_TUPLES = {
+const CONTEXTUAL_TUPLES = {
   type: 'array',
   maxItems: 100,
   items: { ...TUPLE, type: ['string', 'object'], maxLength: 2_048 },
@@ -55,15 +55,19 @@ export const CONTEXTUAL_TUPLES = {
     'Tuples that count in this question only: type:id#relation@subject, or the same in parts. They count for relations, and never for memberships, roles or permission keys.',
 } as const
 
-export const WITHOUT_TUPLES = {
-  ...CONTEXTUAL_TUPLES,
-  description:
-    'Stored tuples that do not count in this question, in the same forms. Needs decisions:read as well. They go on counting for memberships, roles and permission keys.',
-} as const
-export const AS_OF = {
-  ...TIMESTAMP,
-  description:
-    'The question is about what was true then, as far as the log of changes reaches back; people and clients are those of today. Needs decisions:read as well.',
+/** Members of a question that suppose another state than the stored one. */
+export const SUPPOSED = {
+  contextual_tuples: CONTEXTUAL_TUPLES,
+  without_tuples: {
+    ...CONTEXTUAL_TUPLES,
+    description:
+      'Stored tuples that do not count in this question, in the same forms. Needs decisions:read as well. They go on counting for memberships, roles and permission keys.',
+  },
+  as_of: {
+    ...TIMESTAMP,
+    description:
+      'The question is about what was true then, as far as the log of changes reaches back; people and clients are those of today. Needs decisions:read as well.',
+  },
 } as const
 
 export const CONTEXT = {
@@ -91,25 +95,30 @@ export const readActing = ({
   ...(scopes !== undefined && { scopes }),
 })
 
-export type TupleBody =
+type TupleBody =
   | string
   | (Omit<ContextualTuple, 'condition'> & {
       readonly condition?: Partial<TupleCondition> & Pick<TupleCondition, 'name'>
     })
 
-/** Converts the time `as_of` to a member of a question. Without it, the member is absent. */
-export const readAsOf = (instant: string | undefined): { readonly asOfMs?: number } =>
-  instant === undefined ? {} : { asOfMs: Date.parse(instant) }
-export const readWithoutTuples = (
-  bodies: readonly TupleBody[] | undefined,
-): { readonly withoutTuples?: readonly ContextualTuple[] } =>
-  bodies === undefined ? {} : { withoutTuples: readContextualTuples(bodies, '/without_tuples') }
+export type SupposedBody = {
+  readonly contextual_tuples?: readonly TupleBody[]
+  readonly without_tuples?: readonly TupleBody[]
+  readonly as_of?: string
+}
 
-/** Throws RequestProblem with the place of each item that is no tuple. */
-export function readContextualTuples(
-  bodies: readonly TupleBody[],
-  member = '/contextual_tuples',
-): readonly ContextualTuple[] {
+/** Converts these members to those of a question. Throws RequestProblem with the place of each item that is no tuple. */
+export const readSupposed = ({
+  contextual_tuples: added = [],
+  without_tuples: removed,
+  as_of: asOf,
+}: SupposedBody) => ({
+  contextualTuples: readTuples(added, '/contextual_tuples'),
+  ...(removed !== undefined && { withoutTuples: readTuples(removed, '/without_tuples') }),
+  ...(asOf !== undefined && { asOfMs: Date.parse(asOf) }),
+})
+
+function readTuples(bodies: readonly TupleBody[], member: string): readonly ContextualTuple[] {
   const issues: ValidationIssue[] = []
   const tuples = bodies.flatMap((body, i) => {
     if (typeof body !== 'string') return [withContext(body)]
@@ -159,8 +168,7 @@ function placeOf(place: string): string {
 }
 
 const malformed = (issues: readonly ValidationIssue[], cause?: unknown): RequestProblem =>
-  new RequestProblem(
-    'request_invalid',
-    `the question is malformed: ${issues.map(({ place, message }) => `${place} ${message}`).join('; ')}`,
-    { issues, cause },
-  )
+  new RequestProblem('request_invalid', `the question is malformed: ${describe(issues)}`, { issues, cause })
+
+const describe = (issues: readonly ValidationIssue[]): string =>
+  issues.map(({ place, message }) => `${place} ${message}`).join('; ')

@@ -9,34 +9,27 @@ import { SUCCESS } from '../http/status.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 import { type AskedFromDeps, askedFrom } from './asked-from.ts'
 import {
-  AS_OF,
   ASKED_SUBJECT,
   CLIENTS,
   CONTEXT,
-  CONTEXTUAL_TUPLES,
   NAME,
   readActing,
-  readAsOf,
-  readContextualTuples,
   readSubject,
-  readWithoutTuples,
+  readSupposed,
   relocated,
   SCOPES,
+  SUPPOSED,
   type SubjectBody,
-  type TupleBody,
-  WITHOUT_TUPLES,
+  type SupposedBody,
 } from './question-schemas.ts'
 
 const CHECKS_MAX = 256
 const ENTITLEMENTS_MAX = 256
 
-type Body = {
+type Body = SupposedBody & {
   readonly permissions?: Question['permissions']
   readonly entitlements?: readonly string[]
   readonly subject?: SubjectBody
-  readonly contextual_tuples?: readonly TupleBody[]
-  readonly without_tuples?: readonly TupleBody[]
-  readonly as_of?: string
   readonly context?: JsonObject
   readonly explain?: boolean
   readonly app?: string
@@ -66,12 +59,11 @@ const BODY = {
       description: 'Another subject of the organization. Needs a client_credentials token with scope decisions:read.',
     },
     context: { ...CONTEXT, description: `${CONTEXT.description} Needs decisions:read as well.` },
+    ...SUPPOSED,
     contextual_tuples: {
-      ...CONTEXTUAL_TUPLES,
-      description: `${CONTEXTUAL_TUPLES.description} Needs decisions:read as well.`,
+      ...SUPPOSED.contextual_tuples,
+      description: `${SUPPOSED.contextual_tuples.description} Needs decisions:read as well.`,
     },
-    without_tuples: WITHOUT_TUPLES,
-    as_of: AS_OF,
     app: {
       ...text('^[\\x21\\x22\\x24-\\x7e]{1,256}$', 'the id of an app, or *'),
       description:
@@ -187,15 +179,12 @@ export function addDecisions(
       const { permissions = [], entitlements = [], subject: named, explain = false } = request.body
       const subject = named === undefined ? null : readSubject(named)
       const { context } = request.body
-      const contextualTuples = readContextualTuples(request.body.contextual_tuples ?? [])
       const question = {
         permissions,
         entitlements,
         subject,
         explain,
-        contextualTuples,
-        ...readWithoutTuples(request.body.without_tuples),
-        ...readAsOf(request.body.as_of),
+        ...readSupposed(request.body),
         ...askedFrom(request, deps),
         provenKey,
         ...readActing(request.body),

@@ -2,27 +2,17 @@
 import type { FastifyInstance } from 'fastify'
 import { MODEL_CHARACTERS_MAX } from '../../../engine/decide/language/model-bounds.ts'
 import type { ComparisonJson } from '../../../engine/decision-point/compare-shapes.ts'
-import {
-  CONTEXTUAL_TUPLES,
-  NAME,
-  readContextualTuples,
-  readWithoutTuples,
-  relocated,
-  type TupleBody,
-  WITHOUT_TUPLES,
-} from '../decisions/question-schemas.ts'
+import { NAME, readSupposed, relocated, SUPPOSED, type SupposedBody } from '../decisions/question-schemas.ts'
 import { ID, object, whole } from '../http/schemas.ts'
 import type { ManagementDeps } from './deps.ts'
 import { addManagementRoute, ok } from './route.ts'
 
-type Body = {
+type Body = Omit<SupposedBody, 'as_of'> & {
   readonly relation: string
   readonly type: string
   readonly subject_type?: string
   readonly app?: string
   readonly model?: { readonly app: string; readonly text: string | null }
-  readonly contextual_tuples?: readonly TupleBody[]
-  readonly without_tuples?: readonly TupleBody[]
   readonly after?: string
 }
 const EFFECTS = {
@@ -70,8 +60,8 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
           ...whole({ app: ID, text: { type: ['string', 'null'], maxLength: MODEL_CHARACTERS_MAX } }),
           description: "In place of the app's current model.",
         },
-        contextual_tuples: CONTEXTUAL_TUPLES,
-        without_tuples: WITHOUT_TUPLES,
+        contextual_tuples: SUPPOSED.contextual_tuples,
+        without_tuples: SUPPOSED.without_tuples,
         after: {
           type: 'string',
           maxLength: 1_024,
@@ -82,7 +72,7 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
     ),
     answer: ANSWER,
     async handle({ params, body }) {
-      const { relation, type, subject_type, app: asked, model, contextual_tuples = [], without_tuples, after } = body
+      const { relation, type, subject_type, app: asked, model, after } = body
       const found = await relocated(
         deps.pdp.compare({
           organization: params.org,
@@ -91,8 +81,7 @@ export function addCompare(app: FastifyInstance, deps: ManagementDeps): void {
           ...(subject_type !== undefined && { subjectType: subject_type }),
           ...(asked !== undefined && { app: asked }),
           ...(model !== undefined && { model }),
-          contextualTuples: readContextualTuples(contextual_tuples),
-          ...readWithoutTuples(without_tuples),
+          ...readSupposed(body),
           ...(after !== undefined && { after }),
         }),
       )

@@ -4,19 +4,15 @@ import type { ListPage } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { existsAsSubject } from '../decisions/answer.ts'
 import {
-  AS_OF,
   ASKED_SUBJECT,
   CONTEXT,
-  CONTEXTUAL_TUPLES,
   NAME,
-  readAsOf,
-  readContextualTuples,
   readSubject,
-  readWithoutTuples,
+  readSupposed,
   relocated,
+  SUPPOSED,
   type SubjectBody,
-  type TupleBody,
-  WITHOUT_TUPLES,
+  type SupposedBody,
 } from '../decisions/question-schemas.ts'
 import { PAGE_PROPERTIES, type PageQuery, pageSize } from '../http/pagination.ts'
 import { ID, type JsonSchema, object, whole } from '../http/schemas.ts'
@@ -31,9 +27,7 @@ const RESOURCES = object(
     relation: RELATION,
     type: { ...NAME, description: 'Type of the resources.' },
     app: APP,
-    contextual_tuples: CONTEXTUAL_TUPLES,
-    without_tuples: WITHOUT_TUPLES,
-    as_of: AS_OF,
+    ...SUPPOSED,
     context: CONTEXT,
   },
   ['subject', 'relation', 'type'],
@@ -45,9 +39,7 @@ const SUBJECTS = object(
     type: { ...NAME, description: 'Type of the subjects, such as user.' },
     subject_relation: { ...NAME, description: 'Lists usersets <type>:<id>#<subject_relation> instead.' },
     app: APP,
-    contextual_tuples: CONTEXTUAL_TUPLES,
-    without_tuples: WITHOUT_TUPLES,
-    as_of: AS_OF,
+    ...SUPPOSED,
     context: CONTEXT,
   },
   ['resource', 'relation', 'type'],
@@ -86,14 +78,11 @@ const COMMON = {
 export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
   addManagementRoute<{
     params: 'org'
-    body: {
+    body: SupposedBody & {
       readonly subject: SubjectBody
       readonly relation: string
       readonly type: string
       readonly app?: string
-      readonly contextual_tuples?: readonly TupleBody[]
-      readonly without_tuples?: readonly TupleBody[]
-      readonly as_of?: string
       readonly context?: JsonObject
     }
     query: PageQuery
@@ -105,11 +94,10 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       'Resources of a type on which a subject has a relation. These are exactly the resources for which a check is allowed.',
     body: RESOURCES,
     async handle({ params, body, query }) {
-      const { subject: named, app = null, contextual_tuples = [], without_tuples, as_of, ...question } = body
-      const subject = readSubject(named)
-      const contextualTuples = readContextualTuples(contextual_tuples)
-      const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
-      const request = { ...pageOf(query), ...question, subject, organization: params.org, app, ...supposed }
+      const { relation, type, app = null, context } = body
+      const subject = readSubject(body.subject)
+      const question = { relation, type, ...(context !== undefined && { context }), ...readSupposed(body) }
+      const request = { ...pageOf(query), ...question, subject, organization: params.org, app }
       const page = await relocated(deps.pdp.listResources(request))
       // A subject that does not exist has nothing, not even what a wildcard grants: decisions say the same.
       const nothing = { items: [], undecided: [], nextPageToken: null }
@@ -118,15 +106,12 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
   })
   addManagementRoute<{
     params: 'org'
-    body: {
+    body: SupposedBody & {
       readonly resource: string
       readonly relation: string
       readonly type: string
       readonly subject_relation?: string
       readonly app?: string
-      readonly contextual_tuples?: readonly TupleBody[]
-      readonly without_tuples?: readonly TupleBody[]
-      readonly as_of?: string
       readonly context?: JsonObject
     }
     query: PageQuery
@@ -138,11 +123,10 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       'Subjects of a type that have a relation on a resource. These are exactly the subjects for which a check is allowed.',
     body: SUBJECTS,
     async handle({ params, body, query }) {
-      const { app = null, subject_relation, contextual_tuples = [], without_tuples, as_of, ...question } = body
-      const contextualTuples = readContextualTuples(contextual_tuples)
+      const { resource, relation, type, app = null, subject_relation, context } = body
+      const question = { relation, type, ...(context !== undefined && { context }), ...readSupposed(body) }
       const userset = subject_relation === undefined ? {} : { subjectRelation: subject_relation }
-      const supposed = { contextualTuples, ...readWithoutTuples(without_tuples), ...readAsOf(as_of) }
-      const request = { ...pageOf(query), ...question, ...userset, organization: params.org, app, ...supposed }
+      const request = { ...pageOf(query), ...question, ...userset, resource, organization: params.org, app }
       return present(await relocated(deps.pdp.listSubjects(request)))
     },
   })
