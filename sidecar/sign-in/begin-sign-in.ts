@@ -99,7 +99,10 @@ export async function sendTo(
   const { entry } = provider
   const { acts: labels, denials, tooMany } = frame.words
   const again = { label: labels.again, href: signInUrl(context, goal, entry.name) }
-  const acts = [again, ...homeFrom(goal.back, labels, context)]
+  // Another issuer may answer.
+  const chooser = { label: labels.otherAccount, href: signInUrl(context, goal), plain: true } as const
+  const others = context.providers.size > 1 ? [chooser] : []
+  const acts = [again, ...others, ...homeFrom(goal.back, labels, context)]
   if (!context.starts.take(clientOf(address))) {
     context.count({ issuer: entry.issuer, step: 'sent', outcome: 'too_many' })
     const text = { title: denials.busy.title, paragraphs: [tooMany.text], acts }

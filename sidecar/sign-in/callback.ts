@@ -65,6 +65,8 @@ export async function returned(
       return awayPage(frame, provider, waysOn(start, frame, context))
     }
     const reason = `${err.code}: ${err.message}`
+    // RFC 9470 section 5: the person has no stronger way to sign in there.
+    if (err.code === 'unmet_authentication_requirements') return failed('too_weak', texts.weak, reason)
     if (err.code === 'access_denied') return failed('cancelled', texts.cancelled, reason)
     return failed('issuer_refused', texts.refused, reason, err.code)
   }

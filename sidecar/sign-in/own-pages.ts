@@ -56,7 +56,8 @@ export async function answerOwn(
     case PATHS.signedOut:
       if (name !== '') return unknown()
       allow('GET')
-      return signedOut(frame, context)
+      // Not said to a person who still has a session: a link from elsewhere may lead here.
+      return (await context.sessions.find(own)) === null ? signedOut(frame, context) : askToSignOut(frame, context)
     case PATHS.backChannel:
       if (provider === undefined) return unknown()
       allow('POST')

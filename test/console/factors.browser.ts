@@ -275,7 +275,7 @@ test.each(['light', 'dark'] as const)(
     const { page, look, complaints } = await open(scheme, false)
     const answered = await ask(page, 'vault')
     await givePassword(page, await newPerson('cleo'))
-    await shows(page, 'Vault asks everybody for a second factor')
+    await shows(page, 'A second factor is needed')
     await look('second-factor-needed')
     await page.getByRole('link', { name: say('Authenticator app') }).click()
     await look('second-factor-setup')

@@ -17,15 +17,19 @@ const WIDTHS = IDENTITY_PICTURES === undefined ? [1280, 390, 320] : [1440, 1024,
 export const LOCALE = IDENTITY_LANGUAGE
 export const BRANDING: Branding = IDENTITY_BRAND === undefined ? {} : parseBranding(IDENTITY_BRAND)
 
-/** The text of which this English one is the beginning or a part, in the language of the pages. */
+/** An English text, or the beginning or a part of one, in the language of the pages. */
 export function say(english: string): string {
-  if (LOCALE === 'en') return english
-  const [from, to] = ['en', LOCALE].map((lang) => textsOf(LANGUAGES.get(lang)))
-  const found = [
-    from?.indexOf(english) ?? -1,
-    ...[...(from ?? [])].map((text, at) => (text.includes(english) ? at : -1)),
-  ].find((at) => at >= 0)
-  return (found === undefined ? undefined : to?.[found]) ?? english
+  const [from = [], to = []] = ['en', LOCALE].map((lang) => textsOf(LANGUAGES.get(lang)))
+  const whole = from.indexOf(english)
+  const at = whole >= 0 ? whole : from.findIndex((text) => text.includes(english))
+  if (at >= 0) return LOCALE === 'en' ? english : (to[at] ?? english)
+  for (const [i, text] of from.entries()) {
+    const [before = '', after, ...more] = text.split(/\{\w+\}/)
+    if (after === undefined || more.length > 0 || before + after === '') continue
+    if (english.startsWith(before) && english.endsWith(after))
+      return (to[i] ?? '').replace(/\{\w+\}/, () => english.slice(before.length, english.length - after.length))
+  }
+  return english
 }
 
 const textsOf = (words: unknown): readonly string[] =>

@@ -48,8 +48,12 @@ function unregistered({ consent }: Words, from: { readonly host: string; readonl
 }
 
 /** Lets a person continue by signing in with another account. */
-export const notYou = ({ common }: Words): Html =>
-  html`<form method="post" data-step="switch" class="other"><p><button type="submit" name="action" value="switch" class="link">${common.notYou}</button></p></form>`
+export const notYou = ({ common }: Words): Html => switchForm(common.notYou)
+/** The same, on a page that does not show who is signed in. */
+export const otherAccount = ({ common }: Words): Html => switchForm(common.otherAccount)
+
+const switchForm = (text: string): Html =>
+  html`<form method="post" data-step="switch" class="other"><p><button type="submit" name="action" value="switch" class="link">${text}</button></p></form>`
 
 export function scopeList(words: Words, scopes: readonly string[]): Html {
   const texts: { readonly [scope: string]: string | undefined } = words.scopes

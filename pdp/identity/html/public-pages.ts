@@ -23,13 +23,13 @@ export function createPublicPages({ issuer, frameOf }: { issuer: string; frameOf
     const frame = frameOf(req)
     if (trouble === 'oversized')
       return { status: STATUS.oversized, page: errorPage(frame, { trouble, code: 'headers_too_large' }) }
-    const { landing, device, approval } = frame.words
+    const { account, landing, device, approval } = frame.words
     if (!roots.has((req.url ?? '').split('?', 1)[0] ?? '')) {
       return { status: STATUS.missing, page: errorPage(frame, { trouble: 'missing', code: 'not_found' }) }
     }
     const whose = frame.brand.name === undefined ? EMPTY : html`<p><strong>${frame.brand.name}</strong></p>`
     const body = html`${whose}<p>${landing.text}</p>
-${link(PATHS.device, device.title)}${link(PATHS.approve, approval.title, 'act plain')}`
+${link(PATHS.account, account.home.title)}${link(PATHS.device, device.title, 'act plain')}${link(PATHS.approve, approval.title, 'act plain')}`
     return { status: STATUS.shown, page: page(frame, landing.title, body) }
   }
 }

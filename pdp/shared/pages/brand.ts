@@ -98,10 +98,11 @@ fieldset label{margin:.5rem 0;font-weight:400}
 input{accent-color:var(--act)}
 button,a.act{display:inline-block;min-height:2.75rem;margin:1.25rem .5rem 0 0;padding:.6rem 1.2rem;font:inherit;text-decoration:none;border:1px solid var(--act);border-radius:6px;color:var(--card);background:var(--act);cursor:pointer}
 button.plain,a.plain{color:var(--act);background:var(--card)}
-button.link{min-height:1.5rem;margin:0;padding:0;border:0;color:var(--act);background:none;text-decoration:underline}
+button.link{min-height:1.5rem;text-align:start;margin:0;padding:0;border:0;color:var(--act);background:none;text-decoration:underline}
 [role=alert]{padding:.6rem 1rem;border-left:4px solid var(--bad);background:var(--bad-page)}
 [role=status]{padding:.6rem 1rem;border-left:4px solid var(--good);background:var(--good-page)}
 dl{margin:1.5rem 0 0;padding-top:1rem;border-top:1px solid var(--line);font-size:.875rem;color:var(--soft)}
+dl.facts{font-size:1rem;color:inherit}
 dt{float:left;clear:left;margin-right:.4rem}dt::after{content:":"}
 dd{margin:0}
 code{font:.8125rem ui-monospace,monospace}

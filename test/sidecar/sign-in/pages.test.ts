@@ -130,6 +130,11 @@ test.each([
   await issuer.close()
 })
 
+test('a person with a session is not told to be signed out', async () => {
+  expect((await browser.visit('/.portcullis/signed-out')).body).toContain('<h1>Sign out</h1>')
+  expect((await world.browser().visit('/.portcullis/signed-out')).body).toContain('<h1>You are signed out</h1>')
+})
+
 test('a service that does not answer is a page for people, and a problem document for programs', async () => {
   const own = await worlds.open()
   const person = own.browser()
@@ -150,6 +155,7 @@ describe('a sign-in that did not work', () => {
 
   test.each<[string, object, string]>([
     ['that was cancelled or refused', { error: 'access_denied' }, 'You did not sign in'],
+    ['that must be stronger', { error: 'unmet_authentication_requirements' }, 'A stronger sign-in is needed'],
     ['that the issuer failed at', { error: 'server_error' }, 'Signing in did not work'],
     ['of an account that is not for this service', { accessClaims: { aud: 'https://x.test' } }, 'not accepted here'],
     ['whose session is too large', { padding: 9_000 }, 'The session is too large'],

@@ -69,7 +69,7 @@ function gift({ words: { joining } }: Frame, found: PendingInvitation): Html {
   const lead = fill(joining.lead, { inviter: strong(inviter), email: strong(invitation.email) })
   const given = roles.length === 0 ? EMPTY : html`<dt>${joining.roles}</dt><dd>${roles.join(', ')}</dd>`
   return html`<p>${lead}</p>
-<dl><dt>${joining.organization}</dt><dd>${strong(organizationName)} (${invitation.organization})</dd>
+<dl class="facts"><dt>${joining.organization}</dt><dd>${strong(organizationName)} (${invitation.organization})</dd>
 <dt>${joining.tier}</dt><dd>${joining.tiers[invitation.role]}</dd>${given}
 <dt>${joining.until}</dt><dd>${invitation.expiresAt.slice(0, 10)}</dd></dl>`
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill } from '../../../shared/pages/words.ts'
-import { notYou } from '../../html/consent-page.ts'
+import { otherAccount } from '../../html/consent-page.ts'
 import type { Frame } from '../../html/frame.ts'
 import { type Page, page, strong } from '../../html/page.ts'
 import { autofillForm } from '../../html/page-scripts.ts'
@@ -45,7 +45,6 @@ export function loginPage(
     readonly from?: string
   },
 ): Page {
-  const focus = (on: boolean) => (on ? html` autofocus` : EMPTY)
   const { signIn, common } = frame.words
   const { alert, described } = problemOf(frame.words, view.problem)
   const offer = view.passkeys ?? null
@@ -88,11 +87,13 @@ export function codePage(
 <form method="post" data-step="totp">
 ${hidden}
 <label for="code">${code.label}</label>
-<input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${code.form}" maxlength="8" required autofocus${view.problem === 'wrongRecovery' ? EMPTY : described}>
+<input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 ]{6,8}" title="${code.form}" maxlength="8" required${focus(view.problem !== 'wrongRecovery')}${view.problem === 'wrongRecovery' ? EMPTY : described}>
 <button type="submit" name="action" value="code">${common.continue}</button>${cancel(frame.words, view.purpose)}
 </form>${view.passkey ? passkeyForm(frame.words.factors.passkeys.instead, hidden) : EMPTY}${recoveryForm(frame.words, hidden, view.problem)}${anotherAccount(frame.words, view.purpose)}`,
   )
 }
+
+const focus = (on: boolean): Html => (on ? html` autofocus` : EMPTY)
 
 export const hiddenFields = (fields: { readonly [name: string]: string }): readonly Html[] =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
@@ -115,7 +116,7 @@ export function secondFactorNeededPage(
     html`<p>${fill(needed.lead, { application: strong(application) })}</p><p>${needed.choose}</p>
 <p>${add(PATHS.accountAuthenticator, app.title)}${add(PATHS.accountPasskeys, passkeys.add)}</p>
 <form method="post" data-step="needed">${cancel(words, { kind: 'application', name: application })}
-</form>${notYou(words)}`,
+</form>${otherAccount(words)}`,
   )
 }
 
@@ -153,7 +154,7 @@ export function recoveryForm(
   return html`<details${isWrong ? html` open` : EMPTY}><summary>${recovery.lost}</summary>
 <form method="post" data-step="recovery">${hidden}
 <label for="recovery">${recovery.label}</label>
-<input id="recovery" name="code" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false" title="${recovery.form}" maxlength="40" required${described}>
+<input id="recovery" name="code" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false" title="${recovery.form}" maxlength="40" required${focus(isWrong)}${described}>
 <button type="submit" name="action" value="code" class="plain">${recovery.use}</button></form></details>`
 }
 
@@ -180,7 +181,7 @@ export function reason({ signIn }: Words, purpose: Purpose): Html {
 
 /** The person who is to give a second factor may be signed in with the wrong account. */
 export const anotherAccount = (words: Words, { kind }: Purpose): Html =>
-  kind === 'application' || kind === 'withCode' ? notYou(words) : EMPTY
+  kind === 'application' || kind === 'withCode' ? otherAccount(words) : EMPTY
 
 const cancel = ({ common }: Words, purpose: Purpose): Html =>
   purpose.kind === 'application'

@@ -69,6 +69,9 @@ async function mustStepUp({ oidc }: Context, { secondFactor, demands }: PolicyDe
   const { account, result } = oidc
   // A person who must have a second factor is asked to add one.
   if (isAttainable(wanted) && demands(oidc.client)) return true
+  // The person may be about to sign in with another account.
+  if (isAttainable(wanted) && result?.login === undefined && splitScope(paramsOf(oidc).prompt).includes('login'))
+    return true
   // A password is not enough, and this person has nothing else.
   const has = account === undefined || wanted.includes(BY_PASSWORD.acr) || (await secondFactor.has(account.accountId))
   if (!isAttainable(wanted) || !has || result?.login !== undefined) {

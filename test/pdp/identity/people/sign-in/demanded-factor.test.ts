@@ -52,7 +52,7 @@ test('who is asked for a second factor can use another account', async () => {
   for (const id of [await person(), await enrolled().then(({ id: known }) => known)]) {
     scene.browser = createBrowser(scene.world.issuer)
     const { html, uid } = await atNeed(id)
-    expect(html).toContain('Not you? Use another account')
+    expect(html).toContain('>Use another account</button>')
     const answer = await scene.browser.send(`/oauth/interaction/${uid}`, { form: { action: 'switch' } })
     expect(await answer.text()).toContain('data-step="login"')
   }

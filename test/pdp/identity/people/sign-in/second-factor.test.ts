@@ -181,6 +181,19 @@ describe('stepping up', () => {
     }
   })
 
+  test('lets somebody who cannot give a code sign in with another account, if the client asks for a sign-in', async () => {
+    const [id, other] = [await person(), await enrolled()]
+    await authorize({}, answers(id))
+    scene.steps = []
+    const asked = { acr_values: 'mfa', prompt: 'login' }
+    const by = (answer: ReturnType<typeof answers>) => (page: Parameters<typeof answer>[0]) =>
+      page.step === 'logout' ? { logout: 'yes' } : answer(page)
+    const end = await authorize(asked, by(answers(other.id, other.secret)))
+    expect([scene.steps.slice(0, 2), end.searchParams.has('code')]).toEqual([['login', 'totp'], true])
+    const again = await authorize(asked, by(answers(id)))
+    expect(again.searchParams.get('error')).toBe('unmet_authentication_requirements')
+  })
+
   test('to a code that the person cannot give is told to the client, before and after the password', async () => {
     const id = await person()
     const fresh = await authorize({ acr_values: 'mfa' }, answers(id))
