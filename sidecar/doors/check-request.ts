@@ -8,6 +8,7 @@ import type {
 } from '../../proto/gen/envoy/service/auth/v3/external_auth_pb.ts'
 import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 import type { GrpcProfile } from '../http/door-fields.ts'
+import { pairsOf, valuesOf } from '../http/fields.ts'
 import { RequestError } from '../request/errors.ts'
 import type { HeldRequest } from './held-request.ts'
 
@@ -116,8 +117,7 @@ function faultOf(
   const said = { ':method': method, ':path': path, ':authority': host, ':scheme': scheme }
   for (const [name, value] of Object.entries(said))
     if (pseudo.has(name) && pseudo.get(name) !== value) return 'The gateway describes two different requests'
-  for (let at = 0; at < raw.length; at += 2) {
-    const [name = '', value = ''] = [raw[at], raw[at + 1]]
+  for (const [name, value] of pairsOf(raw)) {
     if (!NAME.test(name) || !VALUE.test(value)) return 'A header field is malformed'
     // After an upgrade, the gateway would not ask again.
     if (name.toLowerCase() === 'upgrade') return 'A gateway that asks here cannot upgrade a connection'
@@ -129,7 +129,7 @@ const DESCRIBING = new Set(['content-type', 'content-length'])
 
 /** The body. Throws RequestError when it is read and is not whole. */
 function* bodyOf({ body, rawBody, size }: AttributeContext_HttpRequest, raw: readonly string[]): Generator<Buffer> {
-  const partial = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === PARTIAL_FIELD)
+  const partial = valuesOf(raw, PARTIAL_FIELD)
   const bytes = rawBody.length > 0 ? Buffer.from(rawBody) : Buffer.from(body)
   const isDescribed = raw.some((name, at) => at % 2 === 0 && DESCRIBING.has(name.toLowerCase()))
   // Envoy sends none of these if the request has no body.

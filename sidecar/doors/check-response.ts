@@ -9,7 +9,7 @@ import {
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import { answerFields } from '../http/door-fields.ts'
-import type { HeaderRules } from '../http/fields.ts'
+import { type HeaderRules, pairsOf } from '../http/fields.ts'
 import { PARTIAL_FIELD } from './check-request.ts'
 import { FRAMING_FIELDS, type ownFields, unwantedFields } from './service-fields.ts'
 
@@ -69,14 +69,10 @@ export function denying({ status, fields, body }: DenialAnswer): CheckResponse {
 const isAppended = (name: string): boolean => name === 'set-cookie' || name === 'vary'
 
 /** The fields without framing, which Envoy sets itself. */
-function options(fields: readonly string[], appends: (name: string) => boolean): HeaderValueOption[] {
-  const list: HeaderValueOption[] = []
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [name = '', value = ''] = [fields[at], fields[at + 1]]
-    if (!FRAMING_FIELDS.has(name)) list.push(option(name, value, appends(name)))
-  }
-  return list
-}
+const options = (fields: readonly string[], appends: (name: string) => boolean): HeaderValueOption[] =>
+  pairsOf(fields)
+    .filter(([name]) => !FRAMING_FIELDS.has(name))
+    .map(([name, value]) => option(name, value, appends(name)))
 
 const option = (key: string, value: string, append: boolean): HeaderValueOption =>
   create(HeaderValueOptionSchema, { header: { key, value }, append })

@@ -1,11 +1,11 @@
 /** The door for nginx, Traefik and Caddy: they ask over HTTP, and only status 200 lets the request pass. */
 import { randomUUID } from 'node:crypto'
 import { formatAddress } from '../../pdp/shared/process/listen.ts'
-import { type DenialAnswer, describeDenial } from '../enforce/denial-response.ts'
+import { type DenialAnswer, describeDenial, sendDenial } from '../enforce/denial-response.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'
 import { AUTHORIZE_PATH, CALLER_FIELD, type HttpProfile, REFUSAL_FIELD, REFUSED_PATH } from '../http/door-fields.ts'
-import type { HeaderNames } from '../http/fields.ts'
+import { type HeaderNames, onlyValue, valuesOf } from '../http/fields.ts'
 import { CREDENTIAL_FIELDS } from '../http/stripped-fields.ts'
 import { createListener } from '../listener/listener.ts'
 import type { SidecarLimits } from '../route-file/default-limits.ts'
@@ -62,35 +62,33 @@ export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Doo
   return { ...door, address: `unix:${listen.path}` }
 }
 
-type Exchange = {
-  readonly client: ClientRequest
-  readonly res: ClientAnswer
-  readonly removal: (headers: HeaderNames) => Removes
-}
-
 /** Never rejects. */
 async function answer(
-  { client, res, removal }: Exchange,
+  options: {
+    readonly client: ClientRequest
+    readonly res: ClientAnswer
+    readonly removal: (headers: HeaderNames) => Removes
+  },
   entry: Entry,
   { enter, knowsCaller, log }: DoorDeps,
 ): Promise<void> {
+  const { client, res, removal } = options
   const { profile } = entry
   try {
-    const values = client.raw.filter((_, at) => at % 2 === 1 && client.raw[at - 1]?.toLowerCase() === CALLER_FIELD)
-    if (!knowsCaller(values)) {
+    if (!knowsCaller(valuesOf(client.raw, CALLER_FIELD))) {
       log.warn({ event: 'door_caller_refused', door: profile, address: client.peerAddress() })
-      return send(res, failure('internal', randomUUID()))
+      return sendDenial(res, failure('internal', randomUUID()))
     }
     if (hasBody(client)) {
       log.error({ event: 'door_unfit', door: profile, reason: 'the gateway sends a body, or announces one' })
-      return send(res, failure('internal', randomUUID()), { close: true })
+      return sendDenial(res, failure('internal', randomUUID()), { close: true })
     }
     // Caddy appends the query of the client's request to the path.
     const [path] = client.target.split('?')
-    if (profile === 'nginx' && path === REFUSED_PATH) return send(res, unpackRefusal(client.raw, REFUSAL_FIELD))
+    if (profile === 'nginx' && path === REFUSED_PATH) return sendDenial(res, unpackRefusal(client.raw, REFUSAL_FIELD))
     if (path !== AUTHORIZE_PATH) {
       log.error({ event: 'door_unfit', door: profile, reason: `the gateway must ask at ${AUTHORIZE_PATH}` })
-      return send(res, failure('internal', randomUUID()))
+      return sendDenial(res, failure('internal', randomUUID()))
     }
     const objection = (permit: Permit, { forwarding }: DoorRules): string | null =>
       unremovable(permit, forwarding.rules, removal(forwarding.headers))
@@ -98,7 +96,7 @@ async function answer(
     const asked = { ...held, door: profile, holdsBody: false, withinMs: ANSWER_MS, objection }
     const verdict = await evaluateHeld(asked, enter)
     if (verdict.kind === 'allow') res.writeHead(ALLOWED, allowedFields(verdict))
-    else return send(res, refusalFor(profile, verdict.answer))
+    else return sendDenial(res, refusalFor(profile, verdict.answer))
     res.end()
   } catch (err) {
     log.error({ event: 'request_failed', door: profile, err })
@@ -146,24 +144,14 @@ function ownRefusal({ fields }: DenialAnswer): DenialAnswer {
   return describeDenial('method_unsupported', { allow: (fields[at + 1] ?? '').split(', ') }, context)
 }
 
-function send(res: ClientAnswer, { status, fields, body }: DenialAnswer, { close = false } = {}): void {
-  if (res.headersSent || res.destroyed) return void res.destroy()
-  res.writeHead(status, close ? [...fields, 'connection', 'close'] : [...fields])
-  res.end(body)
-}
-
 /** The refusal in one field: nginx forwards neither the body of a refusal nor most of its fields. */
 export const packRefusal = ({ status, fields, body }: DenialAnswer): string =>
   Buffer.from(JSON.stringify([status, fields, body])).toString('base64url')
 
 /** The refusal from the field; an internal error if the field holds none. */
 export function unpackRefusal(raw: readonly string[], name: string): DenialAnswer {
-  const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
-  const [value = ''] = values
-  return (
-    (values.length === 1 && value.length <= REFUSAL_CHARS_MAX ? parseRefusal(value) : null) ??
-    failure('internal', randomUUID())
-  )
+  const value = onlyValue(raw, name) ?? ''
+  return (value.length <= REFUSAL_CHARS_MAX ? parseRefusal(value) : null) ?? failure('internal', randomUUID())
 }
 
 function parseRefusal(text: string): DenialAnswer | null {

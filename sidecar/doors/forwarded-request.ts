@@ -3,7 +3,7 @@ import { METHODS } from 'node:http'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
 import { CALLER_FIELD, DOOR_FIELDS, type DoorFields, type HttpProfile, REFUSAL_FIELD } from '../http/door-fields.ts'
-import { splitList } from '../http/fields.ts'
+import { splitList, valuesOf } from '../http/fields.ts'
 import type { HeldRequest } from './held-request.ts'
 import { FRAMING_FIELDS } from './service-fields.ts'
 
@@ -30,30 +30,22 @@ export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: Http
   return { client, origin: { address, scheme, host: null, fault: null } }
 }
 
-const ASKED = ['method', 'target', 'host', 'scheme', 'client'] as const
-type AskedFields = { readonly [name in (typeof ASKED)[number]]: readonly string[] } & {
-  readonly connection: readonly string[]
-  /** The client's fields, names and values alternating. */
-  readonly others: readonly string[]
-}
-
-function askedFields(raw: readonly string[], names: DoorFields): AskedFields {
-  const values = (wanted: string): string[] =>
-    raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === wanted)
+function askedFields(raw: readonly string[], names: DoorFields) {
   const own = new Set([...names.ofGateway, CALLER_FIELD, REFUSAL_FIELD, ...FRAMING_FIELDS])
   const others = raw.filter((_, at) => !own.has((raw[at & ~1] ?? '').toLowerCase()))
   return {
-    method: values(names.method),
-    target: values(names.target),
-    host: values(names.host),
-    scheme: values(names.scheme),
-    client: values(names.client),
-    connection: values('connection'),
+    method: valuesOf(raw, names.method),
+    target: valuesOf(raw, names.target),
+    host: valuesOf(raw, names.host),
+    scheme: valuesOf(raw, names.scheme),
+    client: valuesOf(raw, names.client),
+    connection: valuesOf(raw, 'connection'),
+    /** The client's fields, names and values alternating. */
     others,
   }
 }
 
-function faultOf(asked: AskedFields, names: DoorFields): string | null {
+function faultOf(asked: ReturnType<typeof askedFields>, names: DoorFields): string | null {
   for (const name of ['method', 'target', 'host', 'scheme'] as const)
     if (asked[name].length !== 1 || asked[name][0] === '') return `The gateway must send ${names[name]} exactly once`
   const [method = '', target = '', scheme = ''] = [asked.method[0], asked.target[0], asked.scheme[0]]

@@ -6,7 +6,7 @@ import type { Permit } from '../enforce/enforce.ts'
 import { answerAlone, sharedFields } from '../enforce/own-answer.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
-import type { HeaderNames, HeaderRules } from '../http/fields.ts'
+import { type HeaderNames, type HeaderRules, valuesOf } from '../http/fields.ts'
 import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
 import { isUntyped, readBody } from '../routes/json-body.ts'
@@ -119,8 +119,6 @@ const SEEN = 'to let it pass unread, set body: keep'
 
 /** Fields that the gateway must change: it would forward the sidecar's cookies, and lacks the token of a session. */
 function rewrittenFields({ request, route }: Permit, { client }: DoorQuestion): readonly (readonly [string, string])[] {
-  const valuesOf = (raw: readonly string[], name: string): readonly string[] =>
-    raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name)
   const names = [...(route.forwardToken ? ['cookie', 'authorization'] : ['cookie']), ...(route.tokenFrom?.header ?? [])]
   return names.flatMap((name) => {
     const value = valuesOf(request.raw, name).join('; ')

@@ -1,7 +1,7 @@
 /** The header fields that a gateway must set and remove before it forwards a permitted request. */
 import type { Permit } from '../enforce/enforce.ts'
 import { IDENTITY_FIELDS } from '../http/door-fields.ts'
-import { type HeaderRules, upstreamFields } from '../http/fields.ts'
+import { type HeaderRules, pairsOf, upstreamFields } from '../http/fields.ts'
 import { CREDENTIAL_FIELDS } from '../http/stripped-fields.ts'
 import type { Origin } from '../request/origin.ts'
 
@@ -55,12 +55,7 @@ export function ownFields(
     rules: { ...about.rules, passes: () => false },
   }
   const fields = upstreamFields({ ...none, forwardToken: false, own })
-  const pairs: [string, string][] = []
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [name = '', value = ''] = [fields[at], fields[at + 1]]
-    if (!FRAMING_FIELDS.has(name)) pairs.push([name, value])
-  }
-  return pairs
+  return pairsOf(fields).filter(([name]) => !FRAMING_FIELDS.has(name))
 }
 
 /** Every identity field. Unknown ones have an empty value, so that the client's own cannot pass. */

@@ -10,6 +10,7 @@ import {
 import { type ChallengeError, type ChallengeScheme, challenge } from '../../pdp/shared/token/challenge.ts'
 import { PROOF_ALGORITHMS } from '../../pdp/shared/token/dpop.ts'
 import type { ClientAnswer } from '../http/client-request.ts'
+import { pairsOf } from '../http/fields.ts'
 import { grpcEnd } from '../http/grpc.ts'
 import { RPC, type RpcReply, rpcError } from '../mcp/rpc-error.ts'
 import type { PermissionQuestion } from '../pdp-client/question.ts'
@@ -232,7 +233,7 @@ function describeStepUp(stepUp: StepUp | undefined): { acr_values?: string; max_
 }
 
 /** `close`: the connection ends after the answer, so the rest of the request's body is not read. */
-export function sendDenial(res: ClientAnswer, answer: DenialAnswer, { close }: { close: boolean }): void {
+export function sendDenial(res: ClientAnswer, answer: DenialAnswer, { close = false } = {}): void {
   if (res.headersSent || res.destroyed) return void res.destroy()
   res.writeHead(answer.status, close ? [...answer.fields, 'connection', 'close'] : [...answer.fields])
   res.end(answer.body)
@@ -241,7 +242,7 @@ export function sendDenial(res: ClientAnswer, answer: DenialAnswer, { close }: {
 /** Answers input that never became a request: unparsable bytes, CONNECT, or a request that arrived too slowly. */
 export function sendRawDenial(connection: Duplex, answer: DenialAnswer): void {
   if (!connection.writable) return void connection.destroy()
-  const lines = [`HTTP/1.1 ${answer.status} Refused`, 'connection: close']
-  for (let at = 0; at + 1 < answer.fields.length; at += 2) lines.push(`${answer.fields[at]}: ${answer.fields[at + 1]}`)
+  const fields = pairsOf(answer.fields).map(([name, value]) => `${name}: ${value}`)
+  const lines = [`HTTP/1.1 ${answer.status} Refused`, 'connection: close', ...fields]
   connection.end(`${lines.join('\r\n')}\r\n\r\n${answer.body}`)
 }

@@ -1,7 +1,7 @@
 /** Answers preflights of browsers (Fetch standard, section 4.8), which never have credentials, and requests that match no route. */
 import { askedMethod, type Cors, corsFields, PUBLIC_CORS, preflightFields } from '../http/cors.ts'
 import { malformed, RequestError } from '../request/errors.ts'
-import type { InboundRequest } from '../request/inbound.ts'
+import { type InboundRequest, withFields } from '../request/inbound.ts'
 import type { Route } from '../routes/route.ts'
 import { type RequestMatch, type RoutingDeps, routeRequest } from '../routes/route-request.ts'
 import { type Denial, denied } from './denial.ts'
@@ -18,10 +18,6 @@ export type Preflight =
   | { readonly kind: 'answer'; readonly allow: readonly string[]; readonly fields: readonly string[] }
   /** Goes to the service, with this request. */
   | { readonly kind: 'pass'; readonly route: Route; readonly request: InboundRequest }
-
-type Unrouted =
-  | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
-  | { readonly kind: 'metadata' }
 
 /** Null: the request is decided like any other. Throws RequestError. */
 export function judgePreflight(request: InboundRequest, deps: PreflightDeps): Preflight | null {
@@ -43,7 +39,8 @@ export function judgePreflight(request: InboundRequest, deps: PreflightDeps): Pr
   if (!cors.passesPreflights) return answer(cors, allow, request)
   if (asked.kind !== 'route') return null
   if (request.bodyBytes !== 0) throw malformed('A preflight has no body')
-  return { kind: 'pass', route: asked.route, request: withoutCookies(request) }
+  // Browsers send no cookies in a preflight, and no check has seen them.
+  return { kind: 'pass', route: asked.route, request: withFields(request, (name) => name !== 'cookie') }
 }
 
 const answer = (cors: Cors, allow: readonly string[], { raw }: InboundRequest): Preflight => ({
@@ -51,13 +48,6 @@ const answer = (cors: Cors, allow: readonly string[], { raw }: InboundRequest): 
   allow,
   fields: preflightFields(cors, allow, raw),
 })
-
-/** The request without cookies: browsers send none in a preflight, and no check has seen them. */
-function withoutCookies(request: InboundRequest): InboundRequest {
-  const kept = (at: number): boolean => request.names[at] !== 'cookie'
-  const raw = request.raw.filter((_, at) => kept(at >> 1))
-  return { ...request, raw, names: request.names.filter((_, at) => kept(at)) }
-}
 
 /**
  * The resource metadata is public, and OPTIONS is answered from the routes, unless a route of its own for OPTIONS leaves it to the
@@ -67,7 +57,10 @@ export function answerUnrouted(
   match: Exclude<RequestMatch, { kind: 'route' }>,
   { method, target, raw }: InboundRequest,
   { metadataPath, cors }: Pick<PreflightDeps, 'metadataPath' | 'cors'>,
-): Unrouted | Denial {
+):
+  | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
+  | { readonly kind: 'metadata' }
+  | Denial {
   if (match.kind === 'method') {
     const { allow } = match
     if (method === 'OPTIONS') return { kind: 'options', allow, fields: corsFields(cors, raw) }

@@ -1,17 +1,14 @@
 /** Checks the WebSocket opening handshake (RFC 6455 section 4): its form, its route and its origin. */
 import type { IncomingMessage } from 'node:http'
 import { hasOrigin } from '../http/cors.ts'
+import { onlyValue } from '../http/fields.ts'
 import { malformed, RequestError } from '../request/errors.ts'
-import type { InboundRequest } from '../request/inbound.ts'
+import { fieldValues, type InboundRequest } from '../request/inbound.ts'
 import type { Route } from '../routes/route.ts'
 
 /** True if the request asks for a WebSocket connection and no other upgrade. */
-export function asksForWebSocket({ method, httpVersion, rawHeaders }: IncomingMessage): boolean {
-  const upgrades = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'upgrade')
-  return (
-    method === 'GET' && httpVersion === '1.1' && upgrades.length === 1 && upgrades[0]?.toLowerCase() === 'websocket'
-  )
-}
+export const asksForWebSocket = ({ method, httpVersion, rawHeaders }: IncomingMessage): boolean =>
+  method === 'GET' && httpVersion === '1.1' && onlyValue(rawHeaders, 'upgrade')?.toLowerCase() === 'websocket'
 
 /**
  * Throws RequestError for a route without WebSocket connections, a handshake that two servers could read differently, and
@@ -31,8 +28,8 @@ export function checkHandshake(request: InboundRequest, route: Route): void {
     throw new RequestError('origin_refused', 'Pages of this origin may not open a connection here')
 }
 
-function only({ raw, names }: InboundRequest, name: string): string | null {
-  const values = names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
-  if (values.length > 1) throw malformed(`There is more than one ${name} field`)
-  return values[0] ?? null
+function only(request: InboundRequest, name: string): string | null {
+  const [value = null, ...more] = fieldValues(request, name)
+  if (more.length > 0) throw malformed(`There is more than one ${name} field`)
+  return value
 }

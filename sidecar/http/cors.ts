@@ -1,5 +1,5 @@
 /** Cross-origin resource sharing (Fetch standard, section 3.2): which pages of other origins may read an answer. */
-import { splitList } from './fields.ts'
+import { onlyValue, splitList } from './fields.ts'
 
 export type Cors = {
   /** Origins as browsers write them, perhaps with `*` as first label; null: every origin, but never with credentials. */
@@ -98,15 +98,4 @@ function originFields({ origins, credentials }: Cors, origin: string | null): re
   const varies = ['vary', 'Origin']
   if (origin === null || !hasOrigin(origins, origin)) return varies
   return [ALLOW_ORIGIN, origin, ...(credentials ? [ALLOW_CREDENTIALS, 'true'] : []), ...varies]
-}
-
-/** The value of the field; null: it is absent or repeated. */
-function onlyValue(raw: readonly string[], name: string): string | null {
-  let found: string | null = null
-  for (let at = 0; at + 1 < raw.length; at += 2) {
-    if (raw[at]?.length !== name.length || raw[at]?.toLowerCase() !== name) continue
-    if (found !== null) return null
-    found = raw[at + 1] ?? ''
-  }
-  return found
 }

@@ -172,6 +172,23 @@ export function firstValue(fields: readonly string[], name: string): string | nu
   return null
 }
 
+/** The value of the field with this lower-case name; null: it is absent or repeated. `raw`: names and values alternating. */
+export function onlyValue(raw: readonly string[], name: string): string | null {
+  let found: string | null = null
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    if (raw[at]?.length !== name.length || raw[at]?.toLowerCase() !== name) continue
+    if (found !== null) return null
+    found = raw[at + 1] ?? ''
+  }
+  return found
+}
+
+/** All values of the field with this lower-case name. `fields`: names and values alternating. */
+export const valuesOf = (fields: readonly string[], name: string): string[] =>
+  fields.filter(
+    (_, at) => at % 2 === 1 && fields[at - 1]?.length === name.length && fields[at - 1]?.toLowerCase() === name,
+  )
+
 /** The fields as pairs. `fields`: names and values alternating. */
 export function pairsOf(fields: readonly string[]): [string, string][] {
   const list: [string, string][] = []

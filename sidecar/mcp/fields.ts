@@ -1,7 +1,7 @@
 /** The header fields of MCP: fields that repeat the body must agree with it, and a session belongs to one subject. */
 
 import { foldName } from '../http/folding.ts'
-import type { InboundRequest } from '../request/inbound.ts'
+import { type InboundRequest, withFields } from '../request/inbound.ts'
 import { endOfValue, findValue } from '../routes/json-body.ts'
 import type { McpMessage } from './message.ts'
 import { RPC, RpcError } from './rpc-error.ts'
@@ -102,20 +102,12 @@ export function serviceRequest(
   request: InboundRequest,
   how: { readonly isStateless: boolean; readonly session: string | null },
 ): InboundRequest {
-  const raw: string[] = []
-  const names: string[] = []
-  for (const [at, folded] of request.names.entries()) {
-    const repeats = folded === METHOD || folded === NAME || folded.startsWith(PARAM)
-    if ((repeats && !how.isStateless) || folded === RESUMED || folded === SESSION) continue
-    if (folded === 'accept-encoding') continue
-    raw.push(request.raw[2 * at] ?? '', request.raw[2 * at + 1] ?? '')
-    names.push(folded)
-  }
-  if (how.session !== null) {
-    raw.push(SESSION, how.session)
-    names.push(foldName(SESSION))
-  }
-  return { ...request, raw, names }
+  const sent = withFields(request, (name) => {
+    const repeats = name === METHOD || name === NAME || name.startsWith(PARAM)
+    return !(repeats && !how.isStateless) && ![RESUMED, SESSION, 'accept-encoding'].includes(name)
+  })
+  if (how.session === null) return sent
+  return { ...sent, raw: [...sent.raw, SESSION, how.session], names: [...sent.names, foldName(SESSION)] }
 }
 
 /** The URIs of resources that `subscriptions/listen` names. Throws RpcError. */

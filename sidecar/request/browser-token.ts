@@ -6,7 +6,7 @@
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
 import { hasOrigin } from '../http/cors.ts'
 import { malformed, RequestError } from './errors.ts'
-import type { InboundRequest } from './inbound.ts'
+import { fieldValues, type InboundRequest } from './inbound.ts'
 
 export type TokenFrom = {
   /** Names of fields whose value is a token, with the scheme or without, in lower case. */
@@ -17,9 +17,6 @@ export type TokenFrom = {
   readonly cookie: string | null
 }
 type Rules = { readonly tokenFrom: TokenFrom | null; readonly origins: ReadonlySet<string> }
-/** `refusal`: the reason for which the page may not use its cookie here; null: it may. */
-type Taken = { readonly request: InboundRequest; readonly refusal: RequestError | null }
-
 /** The answer names this protocol if the service chooses none: a browser ends a connection whose answer has none of those it asked for. */
 export const BEARER_PROTOCOL = 'bearer'
 const PROTOCOLS = 'sec-websocket-protocol'
@@ -32,9 +29,14 @@ const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/
 
 /**
  * The request with the token moved to Authorization, so that the service finds it in no other place. Throws RequestError for tokens
- * in two places, and for an announced token that is missing.
+ * in two places, and for an announced token that is missing. `refusal`: the reason for which the page may not use its cookie here;
+ * null: it may.
  */
-export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade: boolean): Taken {
+export function takeBrowserToken(
+  request: InboundRequest,
+  route: Rules,
+  upgrade: boolean,
+): { readonly request: InboundRequest; readonly refusal: RequestError | null } {
   const { tokenFrom } = route
   const isHere = (name: string): boolean => PLACES.has(name) || tokenFrom?.header.includes(name) === true
   if (tokenFrom === null || !request.names.some(isHere)) return { request, refusal: null }
@@ -75,24 +77,21 @@ export function takeBrowserToken(request: InboundRequest, route: Rules, upgrade:
 
 /** True for a request that only a page's EventSource makes: no form, image or link asks for exactly this type. */
 const isEventSource = (request: InboundRequest): boolean =>
-  lowerAscii(trimBlanks(valuesOf(request, 'accept').join())) === 'text/event-stream'
+  lowerAscii(trimBlanks(fieldValues(request, 'accept').join())) === 'text/event-stream'
 
 /**
  * Browsers send cookies with requests of every page. CORS does not cover WebSocket (RFC 6455 section 10.2), so the page's origin must
  * be one that the route names. A page of the same origin opens an event stream without Origin.
  */
 function pageRefusal(request: InboundRequest, { origins }: Rules, upgrade: boolean): RequestError | null {
-  const from = valuesOf(request, 'origin')
-  const sites = valuesOf(request, 'sec-fetch-site')
+  const from = fieldValues(request, 'origin')
+  const sites = fieldValues(request, 'sec-fetch-site')
   const isNamed = from.length === 1 && hasOrigin(origins, from[0] ?? '')
   const isOwn = !upgrade && from.length === 0 && sites.length === 1 && sites[0] === 'same-origin'
   if (isNamed || isOwn) return null
   const what = upgrade ? 'a connection' : 'an event stream'
   return new RequestError('origin_refused', `Only pages of ${[...origins].join(', ')} may open ${what} by a cookie`)
 }
-
-const valuesOf = ({ raw, names }: InboundRequest, name: string): readonly string[] =>
-  names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
 
 /** Matches every character except visible ASCII: some servers drop blanks or other bytes from a name. */
 const INVISIBLE = /[^\x21-\x7e]/g

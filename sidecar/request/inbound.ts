@@ -235,3 +235,14 @@ export function fromOrigin(request: InboundRequest, { address, host, fault }: Or
   if (fault !== null) throw malformed(fault)
   return { ...request, clientAddress: address, namedHost: host }
 }
+
+/** All values of the field with this folded name. */
+export const fieldValues = ({ raw, names }: Pick<InboundRequest, 'raw' | 'names'>, name: string): string[] =>
+  names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
+
+/** The same request with the fields whose folded names pass. */
+export const withFields = (request: InboundRequest, passes: (name: string) => boolean): InboundRequest => ({
+  ...request,
+  raw: request.raw.filter((_, at) => passes(request.names[at >> 1] ?? '')),
+  names: request.names.filter(passes),
+})

@@ -1,5 +1,5 @@
 /** A request for an answer that is edited. */
-import type { InboundRequest } from './inbound.ts'
+import { type InboundRequest, withFields } from './inbound.ts'
 
 /** They ask for a part of an answer, for other bytes than its text, or for none because it has not changed. */
 const OF_OTHER_BYTES = [
@@ -16,10 +16,5 @@ const OF_OTHER_BYTES = [
 /** The request for an answer that can be read whole. `shadow`: it may still be any part of it. */
 export function wholeRequest(request: InboundRequest, shadow: boolean): InboundRequest {
   const unwanted = shadow ? OF_OTHER_BYTES.slice(0, 1) : OF_OTHER_BYTES
-  const isSent = (name: string): boolean => !unwanted.includes(name) && !name.startsWith('want-')
-  return {
-    ...request,
-    raw: request.raw.filter((_, at) => isSent(request.names[at >> 1] ?? '')),
-    names: request.names.filter(isSent),
-  }
+  return withFields(request, (name) => !unwanted.includes(name) && !name.startsWith('want-'))
 }

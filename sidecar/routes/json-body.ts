@@ -5,7 +5,7 @@ import { namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { keyParts, nestsAlike } from '../http/folding.ts'
 import { malformed, missing, RequestError, unusable, ValueError } from '../request/errors.ts'
-import type { InboundRequest } from '../request/inbound.ts'
+import { fieldValues, type InboundRequest } from '../request/inbound.ts'
 import type { ReadType } from './context.ts'
 import type { Source } from './template.ts'
 
@@ -97,10 +97,8 @@ const JSON_MEDIA = /^application\/(?:[a-z0-9.!#$&^_-]+\+)?json[ \t]*(?:;[ \t]*ch
 export const JSON_TYPE = /json/i
 
 /** Refuses bodies that another reader could decode differently: a content coding, another charset or another media type. */
-export function checkMedia({ raw, names }: InboundRequest, need: BodyNeed): void {
-  const values = (name: string): string[] =>
-    names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
-  const types = values('content-type')
+export function checkMedia(request: InboundRequest, need: BodyNeed): void {
+  const types = fieldValues(request, 'content-type')
   const [type = ''] = types
   const isJson = need === 'value' ? JSON_MEDIA.test(type) : JSON_TYPE.test(type) && !namesOtherCharset(type)
   if (types.length !== 1 || !isJson)
@@ -108,7 +106,7 @@ export function checkMedia({ raw, names }: InboundRequest, need: BodyNeed): void
       'media_type_unsupported',
       'This route reads the body, which must be application/json in UTF-8',
     )
-  if (values('content-encoding').some((coding) => coding.toLowerCase() !== 'identity'))
+  if (fieldValues(request, 'content-encoding').some((coding) => coding.toLowerCase() !== 'identity'))
     throw new RequestError('media_type_unsupported', 'This route reads the body, which must not be compressed')
 }
 
@@ -277,16 +275,19 @@ export function readJson(body: Buffer): string {
   }
 }
 
-type Member = {
-  readonly member: string
-  /** The folded names of the member and of its wanted descendants. */
-  readonly parts: readonly string[]
-  /** The member's name in messages. */
-  readonly name: string
-}
-
 /** The index of the value of `member` in the object at `at`. The text must be valid JSON. */
-function findMember(text: string, at: number, { member, parts, name }: Member): number {
+function findMember(
+  text: string,
+  at: number,
+  options: {
+    readonly member: string
+    /** The folded names of the member and of its wanted descendants. */
+    readonly parts: readonly string[]
+    /** The member's name in messages. */
+    readonly name: string
+  },
+): number {
+  const { member, parts, name } = options
   if (text[skipSpace(text, at)] !== '{') throw missing(`${name} is missing`)
   const found: number[] = []
   eachMember(text, at, (key, value) => {

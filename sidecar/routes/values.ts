@@ -3,7 +3,7 @@ import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
 import { malformed, missing, unusable } from '../request/errors.ts'
-import type { InboundRequest } from '../request/inbound.ts'
+import { fieldValues, type InboundRequest } from '../request/inbound.ts'
 import type { CheckValues } from './checks.ts'
 import { isReadAlike, type ReadType } from './context.ts'
 import { exactPlace, readMember, valueText, writtenAt } from './json-body.ts'
@@ -123,13 +123,10 @@ function refuseTwin(query: string | null, source: Extract<Source, { from: 'body'
  * PHP puts cookies over the query in `$_REQUEST` unless its `request_order` says otherwise, which it does not without a
  * php.ini. So a request is refused if a cookie has the name of a value that a check reads in the query.
  */
-function refuseCookieTwin({ raw, names }: InboundRequest, source: Extract<Source, { from: 'query' }>): void {
-  for (const [at, name] of names.entries()) {
-    if (name !== 'cookie') continue
-    for (const pair of (raw[2 * at + 1] ?? '').split(/[;,]/))
-      if (isReadAs(cookieName(pair), source.parts))
-        throw malformed(`A cookie has a name that some servers read as ${describeSource(source)}`)
-  }
+function refuseCookieTwin(request: InboundRequest, source: Extract<Source, { from: 'query' }>): void {
+  const pairs = fieldValues(request, 'cookie').flatMap((value) => value.split(/[;,]/))
+  if (pairs.some((pair) => isReadAs(cookieName(pair), source.parts)))
+    throw malformed(`A cookie has a name that some servers read as ${describeSource(source)}`)
 }
 
 /** The cookie's name, decoded once as some servers do; `isReadAs` decodes it again. */

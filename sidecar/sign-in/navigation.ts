@@ -1,7 +1,7 @@
 /** Reads from a browser's fields whether a person will see the answer, and which page sent the request. */
 import { mediaTypeOf } from '../../pdp/shared/base/media-type.ts'
 import { RequestError } from '../request/errors.ts'
-import type { InboundRequest } from '../request/inbound.ts'
+import { fieldValues, type InboundRequest } from '../request/inbound.ts'
 import type { Frame, Theme } from './pages.ts'
 import { readerWords } from './words/words.ts'
 
@@ -12,14 +12,9 @@ const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 const READS = new Set(['GET', 'HEAD'])
 
 /** The value of a field that must occur once; null: absent or repeated. */
-function only({ raw, names }: InboundRequest, name: string): string | null {
-  let found: string | null = null
-  for (const [at, folded] of names.entries()) {
-    if (folded !== name) continue
-    if (found !== null) return null
-    found = raw[2 * at + 1] ?? ''
-  }
-  return found
+function only(request: InboundRequest, name: string): string | null {
+  const [value = null, ...more] = fieldValues(request, name)
+  return more.length > 0 ? null : value
 }
 
 /** Decides by Fetch metadata (W3C), or for browsers without it by the Accept field. Only programs send credentials. */

@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici'
 import { mediaTypeOf, namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
 import { type AnswerFilter, type AnswerForm, FilterError } from '../http/edited-answer.ts'
-import { firstValue, pairsOf } from '../http/fields.ts'
+import { firstValue, valuesOf } from '../http/fields.ts'
 import { DEFAULT_LIMITS } from '../route-file/default-limits.ts'
 import { rawFields } from './response-fields.ts'
 
@@ -353,12 +353,11 @@ const NOWHERE: Relay = {
 
 /** The form of the body by its fields. `refused`: a client could read the body in another way, or it is only a part of one. */
 function formOf(fields: readonly string[], status: number): AnswerForm | { readonly refused: string } {
-  const types = pairsOf(fields).flatMap(([name, value]) => (name.toLowerCase() === 'content-type' ? [value] : []))
-  const [type = ''] = types
+  const [type = '', ...others] = valuesOf(fields, 'content-type')
   const coding = firstValue(fields, 'content-encoding') ?? 'identity'
   if (status === PARTIAL) return { refused: 'the answer is a part of one' }
   if (coding.toLowerCase() !== 'identity') return { refused: `the answer has the coding ${coding}` }
-  if (types.length > 1) return { refused: 'the answer has two media types' }
+  if (others.length > 0) return { refused: 'the answer has two media types' }
   if (namesOtherCharset(type)) return { refused: 'the answer has another charset than UTF-8' }
   const media = mediaTypeOf(type)
   const form = Object.hasOwn(FORMS, media) ? FORMS[media] : media.endsWith('+json') ? 'document' : undefined

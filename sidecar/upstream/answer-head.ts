@@ -5,7 +5,7 @@ import { grpcDenialEnd } from '../enforce/denial-response.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'
 import { withCors } from '../http/cors.ts'
-import { downstreamFields, firstValue, splitList } from '../http/fields.ts'
+import { downstreamFields, firstValue, splitList, valuesOf } from '../http/fields.ts'
 import { isGrpc } from '../http/grpc.ts'
 import { mayTrail } from './body-stream.ts'
 import { CONTINUE, PASSED_OVER } from './http1-parser.ts'
@@ -44,15 +44,9 @@ export function clientFields(
 }
 
 /** The names of trailers that the fields announce (RFC 9110 section 6.6.2). */
-function announcedIn(fields: readonly string[]): readonly string[] {
-  const announced: string[] = []
-  for (let at = 0; at + 1 < fields.length; at += 2)
-    if (fields[at]?.length === TRAILER.length && fields[at]?.toLowerCase() === TRAILER)
-      announced.push(...splitList(fields[at + 1]))
-  return announced.filter(mayTrail)
-}
+const announcedIn = (fields: readonly string[]): readonly string[] =>
+  valuesOf(fields, 'trailer').flatMap(splitList).filter(mayTrail)
 
-const TRAILER = 'trailer'
 const CACHE_CONTROL = 'cache-control'
 const DISPOSITION = 'content-disposition'
 

@@ -4,7 +4,7 @@ import type { ClientRequest } from '../http/client-request.ts'
 import { type HeaderRules, splitList } from '../http/fields.ts'
 import { foldName } from '../http/folding.ts'
 import { RequestError } from '../request/errors.ts'
-import type { InboundRequest } from '../request/inbound.ts'
+import { fieldValues, type InboundRequest } from '../request/inbound.ts'
 import type { BodyMemory } from './body-memory.ts'
 import { Pace, type PaceLimits } from './pace.ts'
 
@@ -13,17 +13,16 @@ const SMALL_PIECES_MAX = 16
 /** A piece of fewer bytes is small. */
 const SMALL_BYTES = 4 * 1024
 
-type BodyOptions = {
+/** Destroying the returned stream does not destroy the client's connection. */
+export function streamBody(options: {
   readonly client: ClientRequest
   /** Sends 100 (Continue) to a client that waits for it. */
   readonly sendContinue: () => void
   /** Null: neither a minimum rate nor an idle timeout applies. */
   readonly pace: PaceLimits | null
   readonly bodies: BodyMemory
-}
-
-/** Destroying the returned stream does not destroy the client's connection. */
-export function streamBody({ client, sendContinue, pace: limits, bodies }: BodyOptions): Readable {
+}): Readable {
+  const { client, sendContinue, pace: limits, bodies } = options
   const source = client.body
   const slow = (): void =>
     void body.destroy(new RequestError('request_timeout', 'The request body stopped or is too slow'))
@@ -95,7 +94,7 @@ type TrailerRules = { readonly request: InboundRequest; readonly rules: HeaderRu
 /** Announced trailer names that may be forwarded; others are dropped, as RFC 9110 section 6.5 allows. */
 export function announcedTrailers({ request, rules }: TrailerRules): readonly string[] {
   if (request.bodyBytes !== null) return []
-  const announced = request.names.flatMap((name, at) => (name === 'trailer' ? splitList(request.raw[2 * at + 1]) : []))
+  const announced = fieldValues(request, 'trailer').flatMap(splitList)
   return [...new Set(announced)].filter((name) => passes(name, { request, rules }))
 }
 

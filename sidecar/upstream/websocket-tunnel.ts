@@ -5,7 +5,7 @@ import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import type { Upgrade } from '../http/client-request.ts'
 import { withoutOwnCookies } from '../http/cookies.ts'
-import { downstreamFields, firstValue, splitList } from '../http/fields.ts'
+import { downstreamFields, firstValue, onlyValue, pairsOf, splitList } from '../http/fields.ts'
 import { BEARER_PROTOCOL } from '../request/browser-token.ts'
 import type { Cancellation } from './cancellation.ts'
 import { AnswerRelay, type ForwardDeps, type Forwarded, type Forwarding, requestTo, timeoutOf } from './forward.ts'
@@ -73,16 +73,12 @@ const SWITCHING = 101
  */
 function switchesToWebSocket(fields: readonly string[], key: string): boolean {
   const expected = createHash('sha1').update(`${key}${ACCEPT_GUID}`).digest('base64')
-  return /^websocket$/i.test(only(fields, 'upgrade')) && only(fields, 'sec-websocket-accept') === expected
+  return (
+    /^websocket$/i.test(onlyValue(fields, 'upgrade') ?? '') && onlyValue(fields, 'sec-websocket-accept') === expected
+  )
 }
 
 const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
-
-/** The value of the only field with this name; empty when it is absent or repeated. */
-function only(fields: readonly string[], name: string): string {
-  const values = fields.filter((_, at) => at % 2 === 1 && fields[at - 1]?.toLowerCase() === name)
-  return values.length === 1 ? (values[0] ?? '') : ''
-}
 
 function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: readonly string[]): void {
   const { socket } = upgrade
@@ -90,23 +86,20 @@ function switchProtocols({ upgrade, answerFields }: Tunneling, upstreamFields: r
   // RFC 9110 section 8.6: a response with this status has no Content-Length.
   const fields = downstreamFields(upstreamFields, ['content-length']).concat(answerFields)
   const lines = [`HTTP/1.1 ${SWITCHING} Switching Protocols`, 'Connection: Upgrade', 'Upgrade: websocket']
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    if (fields[at]?.toLowerCase() !== 'connection') lines.push(`${fields[at]}: ${fields[at + 1]}`)
-  }
+  for (const [name, value] of pairsOf(fields)) if (name.toLowerCase() !== 'connection') lines.push(`${name}: ${value}`)
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
 }
 
 /** Time for the client to answer a close frame, and for the upstream to complete its current frame. */
 const CLOSING_MS = 1_000
 
-type Relay = {
+function relay(options: {
   readonly client: Duplex
   readonly upstream: Duplex
   readonly cancellation: Cancellation
   readonly onEnd: () => void
-}
-
-function relay({ client, upstream, cancellation, onEnd }: Relay): void {
+}): void {
+  const { client, upstream, cancellation, onEnd } = options
   const follower = createFrameFollower()
   let cancelledWith: ProblemCode | null = null
   let over = false

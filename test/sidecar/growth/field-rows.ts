@@ -7,7 +7,15 @@ import { readForwarded } from '../../../sidecar/doors/forwarded-request.ts'
 import { checkHandshake } from '../../../sidecar/enforce/websocket-handshake.ts'
 import { removals, separateCookies } from '../../../sidecar/http/cookies.ts'
 import { askedMethod, corsFields, fieldsFor, PUBLIC_CORS, preflightFields } from '../../../sidecar/http/cors.ts'
-import { createHeaderRules, firstValue, pairsOf, splitList, upstreamFields } from '../../../sidecar/http/fields.ts'
+import {
+  createHeaderRules,
+  firstValue,
+  onlyValue,
+  pairsOf,
+  splitList,
+  upstreamFields,
+  valuesOf,
+} from '../../../sidecar/http/fields.ts'
 import { foldName, isPlainName } from '../../../sidecar/http/folding.ts'
 import { isGrpc } from '../../../sidecar/http/grpc.ts'
 import { http2Fields, http2Lists } from '../../../sidecar/http/http2-fields.ts'
@@ -148,13 +156,17 @@ const FIELDS: readonly Growth[] = [
       'sidecar/http/http2-fields.ts:http2Fields',
       'sidecar/http/grpc.ts:isGrpc',
       'sidecar/http/fields.ts:firstValue',
+      'sidecar/http/fields.ts:onlyValue',
       'sidecar/http/fields.ts:pairsOf',
+      'sidecar/http/fields.ts:valuesOf',
     ],
     {
       most: FIELDS_MOST - 1,
       at(size) {
         const fields = manyFields(size)
-        return () => [http2Fields(fields), isGrpc(fields), firstValue(fields, 'content-length'), pairsOf(fields)]
+        const name = 'content-length'
+        const found = (): unknown[] => [firstValue(fields, name), onlyValue(fields, name), valuesOf(fields, name)]
+        return () => [http2Fields(fields), isGrpc(fields), pairsOf(fields), ...found()]
       },
     },
   ),

@@ -81,7 +81,7 @@ export const MCP_ROWS: readonly Growth[] = [
   },
   {
     name: 'fields of a request for a list',
-    runs: ['sidecar/request/whole-request.ts:wholeRequest'],
+    runs: ['sidecar/request/whole-request.ts:wholeRequest', 'sidecar/request/inbound.ts:withFields'],
     most: 96,
     at: (size: number) => {
       const fields = Array.from({ length: size }, (_, at) => [`a${at}`, 'b']).flat()

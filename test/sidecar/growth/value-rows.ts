@@ -128,6 +128,7 @@ export const VALUE_ROWS: readonly Growth[] = [
     runs: [
       'sidecar/routes/json-body.ts:readBody',
       'sidecar/routes/json-body.ts:readWhole',
+      'sidecar/request/inbound.ts:fieldValues',
       'sidecar/routes/json-body.ts:checkMedia',
     ],
     most: pieceBytes === 1 ? BODY_MOST / 16 : BODY_MOST,
