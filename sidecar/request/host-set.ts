@@ -1,18 +1,13 @@
 /** Which hosts are served: names, and names with `*` in place of their first label. */
 
-/** The methods take host names in lower case, without port. */
-export type HostSet = {
-  has(host: string): boolean
-  /** The names as the file writes them. */
-  readonly names: readonly string[]
-}
-
 /** `*.app.example.com` matches exactly one more label, as in certificates: neither `app.example.com` nor `a.b.app.example.com`. */
-export function createHostSet(names: Iterable<string>): HostSet {
+export function createHostSet(names: Iterable<string>) {
   const all = new Set(names)
   return {
+    /** The names as the file writes them. */
     names: [...all],
-    has: (host) => !host.startsWith('*') && (all.has(host) || all.has(host.replace(/^[^.]+/, '*'))),
+    /** Takes a host name in lower case, without port. */
+    has: (host: string): boolean => !host.startsWith('*') && (all.has(host) || all.has(host.replace(/^[^.]+/, '*'))),
   }
 }
 

@@ -21,10 +21,11 @@ export type Origin = {
   readonly fault: string | null
 }
 
-type OriginSource = Pick<ClientRequest, 'raw' | 'peerAddress' | 'scheme'>
-
 /** The origin; `trusted` null: no proxy is trusted. Never throws: the log always needs an address, and the pipeline refuses a fault. */
-export function originOf(client: OriginSource, trusted: Networks | null): Origin {
+export function originOf(
+  client: Pick<ClientRequest, 'raw' | 'peerAddress' | 'scheme'>,
+  trusted: Networks | null,
+): Origin {
   const connection = client.peerAddress()
   const peer = parseAddress(connection) ?? connection
   const direct: Origin = { address: peer, scheme: client.scheme, host: null, fault: null }

@@ -1,7 +1,7 @@
 /** Finds the route of a parsed request. The pipeline, `explain` and the listener all use it, so they cannot disagree. */
 import { createNetworks } from '../../pdp/shared/base/addresses.ts'
 import { malformed, RequestError } from '../request/errors.ts'
-import { createHostSet, type HostSet } from '../request/host-set.ts'
+import { createHostSet } from '../request/host-set.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import type { Authority } from '../request/target.ts'
 import { sourcesFrom } from './checks.ts'
@@ -14,7 +14,7 @@ import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value
 
 export type RoutingDeps = {
   /** Every host that is served: lower case, without port. */
-  readonly hosts: HostSet
+  readonly hosts: ReturnType<typeof createHostSet>
   readonly routes: RouteTable
   /** The route of a path that is open to the sender under every host; null: the path is not open. */
   readonly openRoute: (request: RoutedRequest) => Route | null

@@ -1,15 +1,5 @@
 /** Compares this clock with the clocks of peers by the `Date` fields of their responses (RFC 9110 section 6.6.1). */
 
-export type ClockSkew = {
-  /** `date`: of the response to a request sent at `askedMs`. `ageSeconds`: the response's age in caches. */
-  observe(
-    party: string,
-    answer: { readonly date: string; readonly askedMs: number; readonly ageSeconds?: number },
-  ): void
-  /** A sentence about the largest difference; null: no difference is relevant. */
-  hint(): string | null
-}
-
 /** The same as the leeway after a token's expiry: smaller differences do not matter. */
 const NOTICED_MS = 5_000
 /** A Date field has whole seconds. */
@@ -23,12 +13,14 @@ export function createClockSkew(options: {
   readonly clock: () => number
   /** `behindMs`: how far this clock is behind; negative when it is ahead, 0 when the difference is not relevant. */
   readonly onMeasured: (party: string, behindMs: number, changed: boolean) => void
-}): ClockSkew {
+}) {
   const { clock, onMeasured } = options
   const behind = new Map<string, number>()
 
   return {
-    observe(party, { date, askedMs, ageSeconds = 0 }) {
+    /** `date`: of the response to a request sent at `askedMs`. `ageSeconds`: the response's age in caches. */
+    observe(party: string, answer: { readonly date: string; readonly askedMs: number; readonly ageSeconds?: number }) {
+      const { date, askedMs, ageSeconds = 0 } = answer
       if (!IMF_FIXDATE.test(date)) return
       const peerMs = Date.parse(date) + 1_000 * (Number.isFinite(ageSeconds) ? ageSeconds : 0)
       if (!Number.isFinite(peerMs)) return
@@ -39,7 +31,8 @@ export function createClockSkew(options: {
       behind.set(party, behindMs)
       onMeasured(party, behindMs, changed)
     },
-    hint() {
+    /** A sentence about the largest difference; null: no difference is relevant. */
+    hint(): string | null {
       const [furthest] = [...behind].sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))
       if (furthest === undefined || furthest[1] === 0) return null
       const [party, behindMs] = furthest

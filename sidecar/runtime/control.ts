@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 
-export type Control = { close(): Promise<void> }
 /** `drain` resolves when the last request has ended, `withdraw` when the sidecar reports that it is not ready. */
 export type Commands = { drain(): Promise<void>; withdraw(): Promise<void> | void }
 
@@ -13,7 +12,7 @@ const LINE_CHARS_MAX = 64
 const WAIT_MS = 60_000
 
 /** Throws StartError when it cannot listen on the path. */
-export async function startControl(path: string, commands: Commands): Promise<Control> {
+export async function startControl(path: string, commands: Commands): Promise<{ close(): Promise<void> }> {
   const server = createServer((socket) => {
     let line = ''
     socket.setEncoding('utf8')

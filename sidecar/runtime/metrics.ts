@@ -120,9 +120,9 @@ function createCounters(registry: Registry): Metrics {
   }
 }
 
-type Gauges = Pick<Metrics, 'pdpConnected' | 'clockSkew' | 'watchPdp' | 'loaded' | 'shadowed'>
-
-function createGauges(registry: Registry): Gauges {
+function createGauges(
+  registry: Registry,
+): Pick<Metrics, 'pdpConnected' | 'clockSkew' | 'watchPdp' | 'loaded' | 'shadowed'> {
   const registers = [registry]
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label> =>
     new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [...labelNames], registers })

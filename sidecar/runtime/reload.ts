@@ -10,12 +10,6 @@ import type { Metrics } from './metrics.ts'
 import { openedRoutes } from './opened-routes.ts'
 import { openedSettings } from './opened-settings.ts'
 
-export type Reload = {
-  /** Checks the files now; resolves when a change is in force or refused. Does nothing while another check is going on. */
-  check(): Promise<void>
-  close(): void
-}
-
 type ReloadOptions = {
   readonly path: string
   readonly started: LoadedConfig
@@ -29,7 +23,7 @@ type ReloadOptions = {
 }
 
 /** Polls the files every `everyMs`, because changes of a mounted volume may cause no file event. */
-export function watchConfig(options: ReloadOptions): Reload {
+export function watchConfig(options: ReloadOptions) {
   const { path, load, apply, log, metrics, clock } = options
   let current = options.started
   /** The digest of the configuration in force, or the reason for which later files were refused. */
@@ -90,6 +84,7 @@ export function watchConfig(options: ReloadOptions): Reload {
   }
 
   return {
+    /** Checks the files now; resolves when a change is in force or refused. Does nothing while another check is going on. */
     check,
     close() {
       isClosed = true

@@ -33,7 +33,6 @@ export type ReportedRoutes = RouteSource & {
   /** Never throws. */
   decided: Metrics['decided']
 }
-type Counts = { requests: number; denied: number; shadowed: number }
 type InForce = {
   readonly config: Reported
   /** The result of `table`, once it has resolved. */
@@ -47,7 +46,7 @@ const begun = (config: Reported): InForce => ({ config, known: null, table: null
 
 export function createReportedRoutes(started: Reported): ReportedRoutes {
   let inForce = begun(started)
-  let counts = new Map<string, Counts>()
+  let counts = new Map<string, { requests: number; denied: number; shadowed: number }>()
 
   async function build(shown: InForce): Promise<RouteTable> {
     const { file } = shown.config
@@ -98,15 +97,6 @@ export function createReportedRoutes(started: Reported): ReportedRoutes {
     },
   }
 }
-
-/** The same metrics, which also tell `routes` about each decision. */
-export const countedBy = (routes: Pick<ReportedRoutes, 'decided'>, metrics: Metrics): Metrics => ({
-  ...metrics,
-  decided(route, line) {
-    routes.decided(route, line)
-    metrics.decided(route, line)
-  },
-})
 
 /** The claims of a token; null: no token is sent. */
 function claimsOf(text: string): ExplainedRequest['as'] {

@@ -18,7 +18,7 @@ import { describeResource, type ResourceMetadata } from '../enforce/resource-met
 import { createAssertion } from '../http/assertion.ts'
 import { createHeaderRules } from '../http/fields.ts'
 import { type UpstreamEntry, upstreamsOf } from '../http/upstream-entry.ts'
-import { createSessionSeal, type SessionSeal } from '../mcp/sessions.ts'
+import { createSessionSeal } from '../mcp/sessions.ts'
 import { createPdpClient, type PdpClient } from '../pdp-client/client.ts'
 import type { RouteReports } from '../pdp-client/route-reports.ts'
 import { DEFAULT_LIMITS, type SidecarLimits, targetCharsMax } from '../route-file/default-limits.ts'
@@ -33,10 +33,10 @@ import type { ForwardDeps } from '../upstream/forward.ts'
 import { createHttp1Upstream } from '../upstream/http1.ts'
 import { createHttp2Upstream } from '../upstream/http2.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { ClockSkew } from './clock-skew.ts'
+import type { createClockSkew } from './clock-skew.ts'
 import type { SidecarLog } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import { createSharedResources, type Shared, type SharedResources } from './shared-resources.ts'
+import { createSharedResources, type Shared } from './shared-resources.ts'
 
 /** The parts that all runtimes of a process share. */
 export type RuntimeDeps = {
@@ -53,18 +53,10 @@ export type RuntimeDeps = {
   readonly readToken: (path: string) => string
   /** Data about browsers' sessions that is kept outside of their cookies. */
   readonly sessions: SharedSessions
-  readonly resources: RuntimeResources
-  readonly skew: ClockSkew
+  readonly resources: ReturnType<typeof createRuntimeResources>
+  readonly skew: ReturnType<typeof createClockSkew>
   /** Null: no PDP gets reports of the routes. */
   readonly reports: Pick<RouteReports, 'open'> | null
-}
-export type RuntimeResources = {
-  readonly keys: SharedResources<KeySource>
-  readonly pdp: SharedResources<PdpClient>
-  readonly upstream: SharedResources<Upstream>
-  readonly held: HeldAnswers
-  /** Its key lives as long as the process: an MCP server keeps sessions in memory, and clients begin others after a restart. */
-  readonly mcpSessions: SessionSeal
 }
 export type Runtime = {
   readonly config: LoadedConfig
@@ -89,12 +81,7 @@ export type Runtime = {
   readonly proofNonce: () => string | null
   /** Issuers whose keys have never been loaded. */
   issuersWithoutKeys(): readonly string[]
-  /** The time since which no PDP answers, in milliseconds; null: a PDP answers. */
-  pdpSilentSinceMs(): number | null
-  /** True until the first attempts to connect to the PDP have succeeded or failed. */
-  pdpConnecting(): boolean
-  /** True once a PDP has answered. */
-  pdpConnected(): boolean
+  readonly pdp: Pick<PdpClient, 'silentSinceMs' | 'isConnecting' | 'hasConnected'>
   /** Loads issuers' keys that are missing or due for a reload. */
   refreshKeys(): void
   /** Must be called when an exchange begins. */
@@ -107,11 +94,12 @@ export type Runtime = {
 
 const SESSION_KEY_BYTES = 32
 
-export const createRuntimeResources = (): RuntimeResources => ({
-  keys: createSharedResources(),
-  pdp: createSharedResources(),
-  upstream: createSharedResources(),
+export const createRuntimeResources = () => ({
+  keys: createSharedResources<KeySource>(),
+  pdp: createSharedResources<PdpClient>(),
+  upstream: createSharedResources<Upstream>(),
   held: new HeldAnswers(),
+  /** Its key lives as long as the process: an MCP server keeps sessions in memory, and clients begin others after a restart. */
   mcpSessions: createSessionSeal([randomBytes(SESSION_KEY_BYTES)]),
 })
 
@@ -191,9 +179,7 @@ export function createRuntime(config: LoadedConfig, deps: RuntimeDeps, routing: 
     forwardingTo: ({ upstream: named }) => (named === null ? forwarding : (others.get(named) ?? forwarding)),
     proofNonce: () => proofNonces?.current() ?? null,
     issuersWithoutKeys: () => issuers.filter(({ keys }) => !keys.loaded()).map(({ issuer }) => issuer),
-    pdpSilentSinceMs: () => pdp.silentSinceMs(),
-    pdpConnecting: () => pdp.isConnecting(),
-    pdpConnected: () => pdp.hasConnected(),
+    pdp,
     refreshKeys() {
       for (const { keys } of issuers) void keys.refreshIfDue()
     },
@@ -234,16 +220,8 @@ function assertionOf({ file, certificates }: LoadedConfig, clock: () => number) 
   return { header: entry.header, ...createAssertion(entry, { keys, issuer, clock }) }
 }
 
-type Opened = {
-  readonly issuers: readonly TrustedIssuer[]
-  readonly pdp: PdpClient
-  readonly upstream: Upstream
-  readonly upstreams: ReadonlyMap<UpstreamEntry, Upstream>
-  readonly release: () => void
-}
-
 /** Opens all shared resources. If one fails, it releases the others and throws. */
-function openAll(config: LoadedConfig, deps: RuntimeDeps, limits: SidecarLimits): Opened {
+function openAll(config: LoadedConfig, deps: RuntimeDeps, limits: SidecarLimits) {
   const opened: Shared<unknown>[] = []
   const kept = <T>(shared: Shared<T>): T => {
     opened.push(shared)

@@ -1,15 +1,12 @@
 /** Shares resources between configurations: a resource is opened once per key, and closed when its last user releases it. */
 
 export type Shared<T> = { readonly value: T; release(): void }
-export type SharedResources<T> = {
-  /** Calls `open` only when nobody uses a resource with this key. */
-  use(key: string, open: () => { readonly value: T; readonly close: () => void }): Shared<T>
-}
 
-export function createSharedResources<T>(): SharedResources<T> {
+export function createSharedResources<T>() {
   const inUse = new Map<string, { readonly value: T; readonly close: () => void; users: number }>()
   return {
-    use(key, open) {
+    /** Calls `open` only when nobody uses a resource with this key. */
+    use(key: string, open: () => { readonly value: T; readonly close: () => void }): Shared<T> {
       const resource = inUse.get(key) ?? { ...open(), users: 0 }
       inUse.set(key, resource)
       resource.users += 1

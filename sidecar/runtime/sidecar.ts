@@ -32,10 +32,10 @@ import { createClockSkew } from './clock-skew.ts'
 import { type ExchangeDeps, serve } from './exchange.ts'
 import { unfailingLog } from './log.ts'
 import { createRefusals, type RefusedRequest } from './refusals.ts'
-import { countedBy, createReportedRoutes } from './reported-routes.ts'
+import { createReportedRoutes } from './reported-routes.ts'
 import { createRuntime, createRuntimeResources, type Runtime, type RuntimeDeps } from './runtime.ts'
 
-export type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'resources' | 'skew' | 'reports'> & {
+type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'resources' | 'skew' | 'reports'> & {
   readonly config: LoadedConfig
   readonly limits?: Partial<SidecarLimits>
   /** Default: no spans are collected. */
@@ -81,7 +81,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const routes = createReportedRoutes(given.config)
   const reports = createRouteReports(routes)
   const refusals = createRefusals()
-  const metrics = refusals.countedBy(countedBy(routes, given.metrics))
+  const metrics = countedBy(given.metrics, { refusals, routes })
   const log = unfailingLog(given.log)
   const skew = createClockSkew({ clock, onMeasured: noteSkew({ metrics, log }) })
   const resources = createRuntimeResources()
@@ -96,7 +96,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const turns = new Turns()
   let current = activate(createRuntime(given.config, deps, createRouting(given.config.file)))
   announce(current.runtime, deps)
-  metrics.watchPdp(() => current.runtime.pdpSilentSinceMs())
+  metrics.watchPdp(() => current.runtime.pdp.silentSinceMs())
 
   function activate(runtime: Runtime): ActiveRuntime {
     const isCurrent = (): boolean => current.runtime === runtime
@@ -176,6 +176,25 @@ export function createSidecar(given: SidecarOptions): Sidecar {
     },
   }
 }
+
+/** The same metrics, which also tell these parts about each decision. */
+const countedBy = (
+  metrics: RuntimeDeps['metrics'],
+  {
+    refusals,
+    routes,
+  }: {
+    readonly refusals: ReturnType<typeof createRefusals>
+    readonly routes: ReturnType<typeof createReportedRoutes>
+  },
+): RuntimeDeps['metrics'] => ({
+  ...metrics,
+  decided(route, line) {
+    refusals.decided(line)
+    routes.decided(route, line)
+    metrics.decided(route, line)
+  },
+})
 
 /** Returns how many connections it has ended. Throws if the certificate cannot be used, and `runtime` then ends. */
 function replaceCertificate({ certificates }: LoadedConfig, listener: Listener, runtime: Runtime): number {
@@ -300,11 +319,11 @@ function readiness(runtime: Runtime, nowMs: number): ProbeResult {
   return typeof lack === 'string' && runtime.enforcing.shadowRoute !== null ? { note: lack } : lack
 }
 
-function pdpSilence({ config, pdpSilentSinceMs, pdpConnecting, pdpConnected }: Runtime, nowMs: number): ProbeResult {
+function pdpSilence({ config, pdp }: Runtime, nowMs: number): ProbeResult {
   // Requests that came now would wait for the connection.
-  if (pdpConnecting()) return 'connecting to the PDP'
-  const sinceMs = pdpSilentSinceMs()
-  if (sinceMs === null || (pdpConnected() && nowMs - sinceMs < SILENCE_MS)) return null
+  if (pdp.isConnecting()) return 'connecting to the PDP'
+  const sinceMs = pdp.silentSinceMs()
+  if (sinceMs === null || (pdp.hasConnected() && nowMs - sinceMs < SILENCE_MS)) return null
   const note = `no PDP answers since ${new Date(sinceMs).toISOString()}`
   return config.file.routes.some(({ check }) => check === null) ? { note } : note
 }

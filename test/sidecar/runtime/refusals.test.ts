@@ -1,15 +1,12 @@
-import { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { type DecisionLine, rejectionLine } from '../../../sidecar/enforce/decision-log.ts'
-import { createMetrics } from '../../../sidecar/runtime/metrics.ts'
 import { createRefusals } from '../../../sidecar/runtime/refusals.ts'
 
 const refused = (id: string): DecisionLine =>
   rejectionLine('request_invalid', { requestId: id, address: '', detail: 'secret of the operator' })
 const given = () => {
-  const refusals = createRefusals()
-  const { decided } = refusals.countedBy(createMetrics(new Registry()))
-  return { find: refusals.find, decide: (line: DecisionLine) => decided('', line) }
+  const { find, decided } = createRefusals()
+  return { find, decide: decided }
 }
 
 describe('the last refusals', () => {

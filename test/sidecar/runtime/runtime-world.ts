@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach } from 'vitest'
 import { loadConfig } from '../../../sidecar/config/config.ts'
 import { makeCertificate } from '../../../sidecar/injector/certificate/certificate.ts'
-import type { Reload } from '../../../sidecar/runtime/reload.ts'
+import type { watchConfig } from '../../../sidecar/runtime/reload.ts'
 import { tuples } from '../../support/peers/scripted-pdp.ts'
 import { type Harness, routeFile, startHarness } from '../support/harness.ts'
 
@@ -68,7 +68,7 @@ export function settings(harness: Harness, path: string) {
 }
 
 /** A file counts when it is the same in two looks. */
-export async function currentView(reload: Reload): Promise<void> {
+export async function currentView(reload: ReturnType<typeof watchConfig>): Promise<void> {
   await reload.check()
   await reload.check()
 }
