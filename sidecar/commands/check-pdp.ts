@@ -67,10 +67,11 @@ async function signInWarnings({ file: { signIn, publicUrl } }: LoadedConfig): Pr
   return (await Promise.all(asked)).flat()
 }
 
-type Named = { readonly text: string; readonly question: PermissionQuestion }
-
 /** Questions about any resource of the type; but those about organizations need the token's organization, and about apps the app's id. */
-function questionsOf(check: Check, organization: string): readonly Named[] {
+function questionsOf(
+  check: Check,
+  organization: string,
+): readonly { readonly text: string; readonly question: PermissionQuestion }[] {
   switch (check.kind) {
     case 'all':
     case 'any':

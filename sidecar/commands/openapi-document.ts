@@ -5,15 +5,14 @@ import type { Pattern, Segment } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import { MAPPING_KEY, MappingError, mappingOfCheck } from './coaz.ts'
 
-export type WrittenDocument = {
-  readonly text: string
-  /** Routes that an OpenAPI document cannot express, each with the reason. */
-  readonly leftOut: readonly string[]
-}
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const CREDENTIALS = 'access_token'
 
-export function openApiDocument({ resource, publicUrl, routes }: RouteFile): WrittenDocument {
+export function openApiDocument({ resource, publicUrl, routes }: RouteFile): {
+  readonly text: string
+  /** Routes that an OpenAPI document cannot express, each with the reason. */
+  readonly leftOut: readonly string[]
+} {
   const paths: { [path: string]: { [method: string]: object } } = {}
   const leftOut: string[] = []
   for (const route of routes) {

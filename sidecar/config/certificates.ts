@@ -102,7 +102,11 @@ export function readCertificates(file: RouteFile): Certificates {
 const pathsOf = ({ caFile, certFile, keyFile }: PeerFiles): (string | null)[] => [caFile, certFile, keyFile]
 
 /** Options for Node's TLS. On the data port, `ca` makes a client certificate mandatory. */
-export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & TlsServerOptions {
+export function secureOptions({
+  ca,
+  cert,
+  key,
+}: Pem): SecureContextOptions & { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean } {
   return {
     minVersion: 'TLSv1.2',
     ...(ca !== null && { ca, requestCert: true, rejectUnauthorized: true }),
@@ -110,8 +114,6 @@ export function secureOptions({ ca, cert, key }: Pem): SecureContextOptions & Tl
     ...(key !== null && { key }),
   }
 }
-type TlsServerOptions = { readonly requestCert?: boolean; readonly rejectUnauthorized?: boolean }
-
 /** True when some certificates that were accepted before are no longer accepted. */
 export const dropsAuthority = (before: Pem | null, now: Pem): boolean => before !== null && addsAuthority(now, before)
 

@@ -191,21 +191,20 @@ function denialOf(err: unknown): Explanation['denial'] {
   return { code, status: denialStatus(code), detail: err.message }
 }
 
-export type RequestHead = {
-  readonly method: string
-  /** A path, or a URL with host. */
-  readonly target: string
-  readonly headers: readonly (readonly [name: string, value: string])[]
-  readonly body: string | null
-}
-
 const ABSOLUTE = /^https?:\/\/([^/?#]+)/i
 
 /** Adds the fields that every client sends: Host (the first of `hosts`, unless the target names one), and those of a JSON body. */
 export function toClientRequest(
-  { method, target, headers, body }: RequestHead,
+  options: {
+    readonly method: string
+    /** A path, or a URL with host. */
+    readonly target: string
+    readonly headers: readonly (readonly [name: string, value: string])[]
+    readonly body: string | null
+  },
   hosts: readonly string[],
 ): ClientRequest {
+  const { method, target, headers, body } = options
   const usual = [['Host', ABSOLUTE.exec(target)?.[1] ?? hosts[0]?.replace('*', 'any') ?? '']]
   if (body !== null)
     usual.push(['Content-Length', String(Buffer.byteLength(body))], ['Content-Type', 'application/json'])

@@ -33,7 +33,6 @@ type Slot = {
   /** Waiting exchanges: clients without a place here come before the others. Null: none has waited yet. */
   lines: { readonly without: Lines; readonly having: Lines } | null
 }
-type Slots = Map<string, Slot>
 type Waiter = {
   readonly wants: readonly Want[]
   /** The limit for which the exchange waits now. */
@@ -51,7 +50,7 @@ const isShared = (bound: Bound): boolean => bound === 'route' || bound === 'serv
 
 /** One object for all exchanges of a process, so that they still count after a reload. */
 export class Places {
-  readonly #slots: { readonly [bound in Bound]: Slots } = {
+  readonly #slots: { readonly [bound in Bound]: Map<string, Slot> } = {
     client: new Map(),
     subject: new Map(),
     route: new Map(),

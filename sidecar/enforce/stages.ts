@@ -64,9 +64,8 @@ type WithClaims = Matched & {
 }
 /** The token is verified, but its sender has not proven the key that the token is bound to. */
 export type Verified = WithClaims & { readonly stage: 'verified' }
-type WithIdentity = WithClaims & { readonly identity: Identity }
 /** The token and its proof are verified: `identity` is the sender. */
-export type Authenticated = WithIdentity & { readonly stage: 'authenticated' }
+export type Authenticated = WithClaims & { readonly identity: Identity; readonly stage: 'authenticated' }
 type WithQuestions = Matched &
   WithBody & {
     /** Null for a guest, and then `identity` is null, too. */

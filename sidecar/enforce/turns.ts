@@ -6,7 +6,6 @@ import { FairQueue, type Line } from '../../pdp/shared/base/fair-queue.ts'
 import { RequestError } from '../request/errors.ts'
 import type { WaitLimits } from './places.ts'
 
-export type TurnLimits = WaitLimits & { readonly decisionsMax: number }
 /** `deny`: called also when the client has left. */
 type Waiter = { readonly begin: () => void; readonly deny: () => void }
 export type Waiting = { readonly turn: Promise<void>; readonly leave: () => void }
@@ -22,7 +21,7 @@ export class Turns {
   }
 
   /** Null: at once. `turn` rejects with RequestError when the wait is too long. Call `end` after each turn. Throws RequestError. */
-  begin(client: string, limits: TurnLimits): Waiting | null {
+  begin(client: string, limits: WaitLimits & { readonly decisionsMax: number }): Waiting | null {
     if (this.#open < limits.decisionsMax && this.#queue.size === 0) {
       this.#open += 1
       return null

@@ -4,22 +4,19 @@
  */
 
 type Names = readonly [string, ...string[]]
-/** Paths for the data of pages: `start`, then `skipped` names, then the page, then `end`. `home`: the name of the folder's own page. */
-type DataPath = {
-  readonly start: Names
-  readonly skipped: number
-  readonly end: RegExp
-  readonly home: string
-}
-/** An endpoint for images that fetches the path which the key of the query names. */
-type Fetcher = { readonly path: Names; readonly key: string }
 type PageFramework = {
   readonly name: string
   /** Names of files that are the data of their folder's page. */
   readonly dataFiles?: readonly RegExp[]
   /** Pairs of last names of a path that are the data of their folder's page. */
   readonly dataNames?: readonly (readonly [string, string])[]
-  readonly dataPaths?: readonly DataPath[]
+  /** Paths for the data of pages: `start`, then `skipped` names, then the page, then `end`. `home`: the name of the folder's own page. */
+  readonly dataPaths?: readonly {
+    readonly start: Names
+    readonly skipped: number
+    readonly end: RegExp
+    readonly home: string
+  }[]
   /** Ends of names. Without the end, the name is the page whose data it is. */
   readonly dataEnds?: readonly RegExp[]
   /** Paths that run functions of any page; more names may follow. */
@@ -28,7 +25,8 @@ type PageFramework = {
   readonly functionStarts?: readonly string[]
   /** Keys of the query that make a POST to any path run a function. */
   readonly functionKeys?: readonly string[]
-  readonly fetchers?: readonly Fetcher[]
+  /** Endpoints for images that fetch the path which the key of the query names. */
+  readonly fetchers?: readonly { readonly path: Names; readonly key: string }[]
   /** Header fields that only the framework or its platform should set, or that name a function or the data of any page. */
   readonly fields?: readonly string[]
 }

@@ -14,12 +14,6 @@ import { traefikConfig } from './config/traefik.ts'
 import type { ConfigFile, DoorAccess, GatewayPlan, HostAndPort } from './plan.ts'
 import { PlanError } from './plan-error.ts'
 
-type Gateway = {
-  readonly profile: DoorProfile
-  /** True: the objects name the chart's Service, whatever address the door has in its Pod. */
-  readonly inCluster: boolean
-  print(plan: GatewayPlan): readonly ConfigFile[]
-}
 export const GATEWAYS = {
   envoy: { profile: 'envoy', inCluster: false, print: envoyConfig },
   istio: { profile: 'istio', inCluster: true, print: istioConfig },
@@ -28,7 +22,14 @@ export const GATEWAYS = {
   nginx: { profile: 'nginx', inCluster: false, print: nginxConfig },
   traefik: { profile: 'traefik', inCluster: false, print: traefikConfig },
   caddy: { profile: 'caddy', inCluster: false, print: caddyConfig },
-} as const satisfies { readonly [name: string]: Gateway }
+} as const satisfies {
+  readonly [name: string]: {
+    readonly profile: DoorProfile
+    /** True: the objects name the chart's Service, whatever address the door has in its Pod. */
+    readonly inCluster: boolean
+    print(plan: GatewayPlan): readonly ConfigFile[]
+  }
+}
 export type GatewayName = keyof typeof GATEWAYS
 
 export const isGatewayName = (text: string): text is GatewayName => Object.hasOwn(GATEWAYS, text)

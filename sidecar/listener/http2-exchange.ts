@@ -5,16 +5,6 @@ import type { ClientAnswer, ClientConnection, ClientRequest } from '../http/clie
 import { firstValue, pairsOf } from '../http/fields.ts'
 import { http2Fields, http2Lists } from '../http/http2-fields.ts'
 
-export type StreamHead = {
-  readonly stream: ServerHttp2Stream
-  /** Names and values alternating, pseudo-header fields first. */
-  readonly raw: readonly string[]
-  /** True when the request has no body and no trailers. */
-  readonly ends: boolean
-  /** The number of fields that the client sent; null: unknown. */
-  readonly fieldCount: () => number | null
-  readonly peer: Http2Peer
-}
 /** The connection of a stream. */
 export type Http2Peer = {
   readonly connection: ClientConnection
@@ -23,7 +13,17 @@ export type Http2Peer = {
   readonly localPort: number
 }
 
-export function http2Request({ stream, raw, ends, fieldCount, peer }: StreamHead): ClientRequest {
+export function http2Request(options: {
+  readonly stream: ServerHttp2Stream
+  /** Names and values alternating, pseudo-header fields first. */
+  readonly raw: readonly string[]
+  /** True when the request has no body and no trailers. */
+  readonly ends: boolean
+  /** The number of fields that the client sent; null: unknown. */
+  readonly fieldCount: () => number | null
+  readonly peer: Http2Peer
+}): ClientRequest {
+  const { stream, raw, ends, fieldCount, peer } = options
   const { scheme } = peer
   const { pseudo, fields } = splitFields(raw)
   const sentCount = fieldCount()

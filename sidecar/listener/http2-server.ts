@@ -192,10 +192,11 @@ function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): 
   }
 }
 
-type Guarding = { readonly guard: FrameGuard; readonly onFlood: () => void; readonly idleMs: number }
-
 /** A stream with the guard between the socket and the library. `onFlood` is called at most once; after it nothing is read. */
-function guarded(socket: Socket, { guard, onFlood, idleMs }: Guarding): Duplex {
+function guarded(
+  socket: Socket,
+  { guard, onFlood, idleMs }: { readonly guard: FrameGuard; readonly onFlood: () => void; readonly idleMs: number },
+): Duplex {
   const duplex = new Duplex({
     read: () => void socket.resume(),
     write(chunk: Buffer, _encoding, done) {

@@ -16,7 +16,7 @@ import { inTurns } from './arrivals.ts'
 import { createHttp2Server, type Http2Server } from './http2-server.ts'
 import { detectProtocol } from './protocol-detection.ts'
 import { expectProxyHeaders } from './proxy-header.ts'
-import { type RequestLines, watchRequestLines } from './request-lines.ts'
+import { watchRequestLines } from './request-lines.ts'
 
 export type Listener = {
   /** Throws StartError when it cannot listen on the address. */
@@ -82,7 +82,7 @@ class DataPort implements Listener {
   #certificate: Pem | null
   readonly #rests: Rests
   readonly #queues = new WeakMap<Duplex, RequestQueue>()
-  readonly #lines = new WeakMap<Duplex, RequestLines>()
+  readonly #lines = new WeakMap<Duplex, ReturnType<typeof watchRequestLines>>()
   readonly #server: Server
   readonly #http2: Http2Server
   readonly #detection: { close(): void }
@@ -351,14 +351,16 @@ async function drain(
   clearInterval(idle)
 }
 
-type Opening = {
-  /** `own`: how many connections the client has already. `used`: how many all clients have. */
-  readonly mayOpen: (address: string, open: { readonly own: number; readonly used: number }) => boolean
-  readonly onFull: (socket: Socket, reason: string) => void
-}
-
 /** All open sockets, including those before protocol detection and after an upgrade. */
-function openSockets(server: Server, { mayOpen, onFull }: Opening): ReadonlySet<Socket> {
+function openSockets(
+  server: Server,
+  options: {
+    /** `own`: how many connections the client has already. `used`: how many all clients have. */
+    readonly mayOpen: (address: string, open: { readonly own: number; readonly used: number }) => boolean
+    readonly onFull: (socket: Socket, reason: string) => void
+  },
+): ReadonlySet<Socket> {
+  const { mayOpen, onFull } = options
   const sockets = new Set<Socket>()
   const counts = new Map<string, number>()
   server.on('connection', (socket: Socket) => {

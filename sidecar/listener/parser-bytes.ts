@@ -4,23 +4,6 @@
  */
 import { Socket } from 'node:net'
 
-/** Gets reports about each piece of a connection, in the order of its bytes. */
-export type PieceReader = {
-  /** The bytes of a piece: before, while or after the parser reads it. At most once for each piece. */
-  take(piece: Buffer): void
-  /** The parser has read a piece. True: it holds nothing of interest, so `take` is not called. */
-  passes(bytes: number): boolean
-  /** The parser has read the piece. */
-  end(): void
-}
-export type ParserBytes = {
-  /** Makes sure that `take` has been called for the piece in which the parser has just found a request. */
-  takeCurrent(): void
-  /** True: the parser reads the connection natively. */
-  readonly isNative: boolean
-  close(): void
-}
-
 /** Members of Node's parser that Node does not promise to keep, but uses itself for `rawPacket` of an error and for upgrades. */
 type Parser = {
   readonly _consumed: true
@@ -28,8 +11,19 @@ type Parser = {
   readonly [onExecute: number]: (result: unknown) => void
 }
 
-/** `serve` lets the HTTP server begin to read the connection. */
-export function readAlong(connection: Socket, serve: () => void, reader: PieceReader): ParserBytes {
+/** `serve` lets the HTTP server begin to read the connection. `reader` gets reports about each piece, in the order of its bytes. */
+export function readAlong(
+  connection: Socket,
+  serve: () => void,
+  reader: {
+    /** The bytes of a piece: before, while or after the parser reads it. At most once for each piece. */
+    take(piece: Buffer): void
+    /** The parser has read a piece. True: it holds nothing of interest, so `take` is not called. */
+    passes(bytes: number): boolean
+    /** The parser has read the piece. */
+    end(): void
+  },
+) {
   let isTaken = false
   let isClosed = false
   const take = (piece: Buffer): void => {
@@ -53,7 +47,9 @@ export function readAlong(connection: Socket, serve: () => void, reader: PieceRe
     end()
   })
   return {
+    /** True: the parser reads the connection natively. */
     isNative: parser !== null,
+    /** Makes sure that `take` has been called for the piece in which the parser has just found a request. */
     takeCurrent() {
       if (!isTaken && !isClosed) take(parser?.bytes() ?? NONE)
     },
@@ -66,15 +62,8 @@ export function readAlong(connection: Socket, serve: () => void, reader: PieceRe
 
 const NONE: Buffer = Buffer.alloc(0)
 
-type NativeParser = {
-  /** A copy of the piece that the parser is at. */
-  bytes(): Buffer
-  /** `call` runs after each piece that the parser has read, with the number of its bytes, or an error. */
-  onExecuted(call: (result: unknown) => void): void
-}
-
 /** Null: the parser does not read the connection natively, or Node has changed. */
-function parserOf(connection: Socket): NativeParser | null {
+function parserOf(connection: Socket) {
   const parser: unknown = 'parser' in connection ? connection.parser : null
   if (typeof parser !== 'object' || parser === null) return null
   const made: unknown = parser.constructor
@@ -83,8 +72,10 @@ function parserOf(connection: Socket): NativeParser | null {
   const { _consumed, getCurrentBuffer, [index]: next } = parser as Partial<Parser>
   if (_consumed !== true || getCurrentBuffer === undefined || next === undefined) return null
   return {
-    bytes: () => getCurrentBuffer.call(parser),
-    onExecuted(call) {
+    /** A copy of the piece that the parser is at. */
+    bytes: (): Buffer => getCurrentBuffer.call(parser),
+    /** `call` runs after each piece that the parser has read, with the number of its bytes, or an error. */
+    onExecuted(call: (result: unknown) => void) {
       // The server deletes this function when it returns the parser, which then serves other connections.
       Object.assign(parser, {
         [index]: (result: unknown) => {

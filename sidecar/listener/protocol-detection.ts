@@ -3,28 +3,26 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket, Server as TlsServer } from 'node:tls'
 
-export type ProtocolDetectionOptions = {
-  /** Time to wait for the first bytes of a connection. */
-  readonly timeoutMs: () => number
-  /** `serve` lets the server begin to read the connection. */
-  readonly onHttp1: (socket: Socket, serve: () => void) => void
-  readonly onHttp2: (socket: Socket) => void
-  /** Called when too few bytes have arrived in time. */
-  readonly onLate: (socket: Socket) => void
-}
-export type ProtocolDetection = {
-  /** Closes connections whose protocol is not known. None of them has sent a complete request. */
-  close(): void
-}
-
 /** RFC 9113 section 3.4. No HTTP/1.1 server accepts it as a request. */
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** Ignores `Upgrade: h2c`, which RFC 9113 section 3.1 obsoleted and which attackers used to bypass proxies. */
+/**
+ * Ignores `Upgrade: h2c`, which RFC 9113 section 3.1 obsoleted and which attackers used to bypass proxies. `close` closes connections
+ * whose protocol is not known; none of them has sent a complete request.
+ */
 export function detectProtocol(
   server: Server,
-  { timeoutMs, onHttp1, onHttp2, onLate }: ProtocolDetectionOptions,
-): ProtocolDetection {
+  options: {
+    /** Time to wait for the first bytes of a connection. */
+    readonly timeoutMs: () => number
+    /** `serve` lets the server begin to read the connection. */
+    readonly onHttp1: (socket: Socket, serve: () => void) => void
+    readonly onHttp2: (socket: Socket) => void
+    /** Called when too few bytes have arrived in time. */
+    readonly onLate: (socket: Socket) => void
+  },
+): { close(): void } {
+  const { timeoutMs, onHttp1, onHttp2, onLate } = options
   const undecided = new Set<Socket>()
   const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
   const listeners = server.listeners(event)

@@ -14,15 +14,6 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const ORIGIN = /\r\norigin:[ \t]?([\x21-\x7e]{1,256})(?=\r\n)/gi
 const NONE: Buffer = Buffer.alloc(0)
 
-export type RequestLines = {
-  /** Must be called while the parser reports the request; it may be called again. */
-  formOf(req: IncomingMessage): LineForm
-  /** The Origin field of a head that is not complete, or was refused; null: it has none, or several. */
-  originOfHead(): string | null
-  /** Must be called when the connection is no longer HTTP. */
-  close(): void
-}
-
 /**
  * Lets the HTTP server begin with the connection (`serve`), and compares. `onTooLong`: called for a head longer than `headBytesMax`,
  * which the parser does not notice because it does not count spaces.
@@ -31,7 +22,7 @@ export function watchRequestLines(
   connection: Socket,
   serve: () => void,
   options: { readonly headBytesMax: () => number; readonly onTooLong: (connection: Socket) => void },
-): RequestLines {
+) {
   const bytes = new RequestBytes()
   const parser = readAlong(connection, serve, {
     take: (piece) => bytes.add(piece),
@@ -44,11 +35,14 @@ export function watchRequestLines(
     },
   })
   return {
-    formOf(req) {
+    /** Must be called while the parser reports the request; it may be called again. */
+    formOf(req: IncomingMessage): LineForm {
       parser.takeCurrent()
       return bytes.formOf(req)
     },
+    /** The Origin field of a head that is not complete, or was refused; null: it has none, or several. */
     originOfHead: () => bytes.originOfHead(options.headBytesMax()),
+    /** Must be called when the connection is no longer HTTP. */
     close: parser.close,
   }
 }

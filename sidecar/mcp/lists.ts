@@ -35,13 +35,14 @@ function edit(text: string, { list, isStateless, keep }: Listing): string | Prom
   return kept instanceof Promise ? kept.then(rewrite) : rewrite(kept)
 }
 
-type Item = { readonly start: number; readonly end: number; readonly name: string }
-
 /** `result`: the index of the result; null: the message is no result, and has no list. */
 function readItems(
   text: string,
   { member, key }: Listing['list'],
-): { readonly result: number | null; readonly items: readonly Item[] } {
+): {
+  readonly result: number | null
+  readonly items: readonly { readonly start: number; readonly end: number; readonly name: string }[]
+} {
   try {
     JSON.parse(text)
     if (text[skipSpace(text, 0)] !== '{') throw new FilterError('the list is not one message')

@@ -100,12 +100,10 @@ export function stringOf(text: string, path: readonly string[]): string | null {
   return value
 }
 
-type Refuse = (code: number, message: string, more?: { status?: number; data?: object }) => never
-
 function revisionOf(
   text: string,
   { method, named }: { readonly method: string | null; readonly named: string | null },
-  refuse: Refuse,
+  refuse: (code: number, message: string, more?: { status?: number; data?: object }) => never,
 ): string {
   const meta = findValue(text, ['params', '_meta'])
   const inBody = meta === null || text[meta] !== '{' ? null : stringOf(text, ['params', '_meta', VERSION_KEY])

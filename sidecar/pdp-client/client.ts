@@ -20,17 +20,17 @@ export type PdpClient = {
   hasConnected(): boolean
   close(): void
 }
-export type PdpClientOptions = PoolOptions & {
-  /** Deadline of one question, including all attempts. */
-  readonly timeoutMs?: number
-  readonly questionsMax?: number
-}
-
 const ASKER = 'this sidecar'
 const undecided = (reason: string, code: string): PdpUnavailable =>
   new PdpUnavailable(reason, UNDECIDED_CODES.find((known) => known === code) ?? 'pdp_unavailable')
 
-export function createPdpClient(options: PdpClientOptions): PdpClient {
+export function createPdpClient(
+  options: PoolOptions & {
+    /** Deadline of one question, including all attempts. */
+    readonly timeoutMs?: number
+    readonly questionsMax?: number
+  },
+): PdpClient {
   const { timeoutMs = 500, questionsMax = 10_000 } = options
   const pool = createPdpPool(options)
   let openCount = 0

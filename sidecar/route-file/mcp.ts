@@ -16,14 +16,16 @@ export type McpReading = {
   /** `more`: names of parameters in a URI. `isCall`: the check may read arguments of a call. Reports errors to the reader. */
   readonly readCheck: (node: Node, how: { readonly more: readonly string[]; readonly isCall: boolean }) => Check | null
 }
-export type McpRoute = { readonly check: Node | null; readonly rules: McpRules; readonly options: RouteOptions }
-
 /** True for a value that a call has, but a list has not. */
 const isArgument = (source: Source): boolean => source.from === 'body'
 export const RULES_MAX = 256
 
 /** Null: the node is not a map of these members. Reports errors to the reader. */
-export function readMcpRoute(reading: McpReading, node: Node | null, defaults: OptionDefaults): McpRoute | null {
+export function readMcpRoute(
+  reading: McpReading,
+  node: Node | null,
+  defaults: OptionDefaults,
+): { readonly check: Node | null; readonly rules: McpRules; readonly options: RouteOptions } | null {
   const { reader } = reading
   const members = reader.members(node, 'a route of the kind MCP', MCP_ROUTE)
   if (members === null) return null

@@ -25,10 +25,6 @@ export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'ori
 /** The defaults that a route has without options. */
 type PlainDefaults = Omit<OptionDefaults, 'known' | 'readUpstream'>
 
-type OptionNodes = {
-  readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'public' | 'context' | 'answer'>]: Node | null
-}
-
 /** Takes the defaults one by one: the caller's object has more, and would live as long as the route. */
 export const plainOptions = ({
   forwardToken,
@@ -81,7 +77,13 @@ export const strippedIssue = (what: string, stripPath: string | null): string =>
   `${what} does not begin with ${stripPath}, which strip_path of its service removes`
 
 /** Reports errors to the reader. */
-export function readRouteOptions(reader: YamlReader, nodes: OptionNodes, defaults: OptionDefaults): RouteOptions {
+export function readRouteOptions(
+  reader: YamlReader,
+  nodes: {
+    readonly [key in Exclude<keyof typeof ROUTE, 'check' | 'public' | 'context' | 'answer'>]: Node | null
+  },
+  defaults: OptionDefaults,
+): RouteOptions {
   const kept = (name: 'encoded_slash' | 'semicolon' | 'query'): boolean => {
     const node = nodes[name]
     if (node === null) return false

@@ -112,9 +112,10 @@ function readAlgorithm(reader: YamlReader, node: Node | null): AlgorithmName | n
   return null
 }
 
-type FileNodes = { readonly [key in keyof typeof PEER_FILES]: Node | null }
-
-export function readPeerFiles(reader: YamlReader, nodes: FileNodes): PeerFiles {
+export function readPeerFiles(
+  reader: YamlReader,
+  nodes: { readonly [key in keyof typeof PEER_FILES]: Node | null },
+): PeerFiles {
   if ((nodes.cert_file === null) !== (nodes.key_file === null))
     reader.report(nodes.cert_file ?? nodes.key_file, 'cert_file and key_file must be set together')
   return {

@@ -42,8 +42,6 @@ export type CheckValues = ContextValues & {
   readonly isGuest: boolean
 }
 
-/** `pdp_unavailable` where the PDP does not say why. */
-type UndecidedCode = 'condition_failed' | 'evaluation_limit' | 'pdp_unavailable'
 const CODES = {
   denied: 'permission_denied',
   condition_failed: 'condition_failed',
@@ -53,7 +51,8 @@ const CODES = {
 /** The reason for which an answer does not satisfy the checks. */
 export type CheckDenial =
   | {
-      readonly code: 'permission_denied' | UndecidedCode
+      /** `pdp_unavailable` where the PDP does not say why. */
+      readonly code: 'permission_denied' | 'condition_failed' | 'evaluation_limit' | 'pdp_unavailable'
       readonly check: string
       readonly why?: string
       /** Absent: the PDP was not asked. */

@@ -16,14 +16,14 @@ const MAY_NAME_ENDPOINT = /\/(?:_|rsc[;/])|%/i
 
 const MAY_HAVE_KEY = /_action|\/remote|%/
 
-/** Finds a route that is not public, has other rules, and whose paths may begin with these folded names; null: there is none. */
-type FindGuarded = (names: readonly string[]) => Route | null
-
-/** Throws RequestError, unless the route names the endpoint, or has `query: keep` for the key. */
+/**
+ * `findGuarded`: a route that is not public, has other rules, and whose paths may begin with these folded names; null: there is none.
+ * Throws RequestError, unless the route names the endpoint, or has `query: keep` for the key.
+ */
 export function refuseFunction(
   { method, target }: { readonly method: string; readonly target: RequestTarget },
   route: Route,
-  findGuarded: FindGuarded,
+  findGuarded: (names: readonly string[]) => Route | null,
 ): void {
   const { path, query, segments } = target
   if (route.addPath !== null || MAY_NAME_ENDPOINT.test(path)) {

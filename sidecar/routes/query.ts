@@ -6,15 +6,13 @@ import type { Source } from './template.ts'
 /** Parsers stop after some number of pairs (qs and PHP after 1,000), so a check must not depend on a later pair. */
 const PAIRS_MAX = 500
 
-export type QueryPair = {
+/** Throws RequestError for `;`, which separates pairs for some servers, and for more than `PAIRS_MAX` pairs. */
+export function queryPairs(query: string | null): readonly {
   /** Decoded once. */
   readonly key: string
   /** The value as it was sent; empty without `=`. */
   readonly value: string
-}
-
-/** Throws RequestError for `;`, which separates pairs for some servers, and for more than `PAIRS_MAX` pairs. */
-export function queryPairs(query: string | null): readonly QueryPair[] {
+}[] {
   if (query?.includes(';')) throw malformed('The query has a semicolon')
   const pairs = query?.split('&') ?? []
   if (pairs.length > PAIRS_MAX) throw malformed(`The query has more than ${PAIRS_MAX} keys`)

@@ -29,9 +29,6 @@ export type Route = RouteOptions & {
   readonly mcp: McpRules | null
 }
 
-/** `organization`: the one in which the PDP is asked about guests; null: no check of the route needs one. */
-export type Guests = { readonly organization: string | null }
-
 /** A path that is open to some peers under every host. `route` is public, and its pattern is that path. */
 export type OpenPath = { readonly path: string; readonly peers: readonly Network[]; readonly route: Route }
 
@@ -104,8 +101,11 @@ export type RouteOptions = {
   readonly upstreamHeadersMs: number | null
   /** Browsers are sent to sign in, where the file says how. */
   readonly signIn: boolean
-  /** Requests without a token are decided as those of guests; null: they are refused. */
-  readonly guests: Guests | null
+  /**
+   * Requests without a token are decided as those of guests, about whom the PDP is asked in this organization (null: no check needs one);
+   * null: they are refused.
+   */
+  readonly guests: { readonly organization: string | null } | null
   /** Which items of its answers a reader sees; null: answers pass as they are. */
   readonly answer: AnswerRule | null
   /** The context of its check's questions. */

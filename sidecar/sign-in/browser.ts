@@ -1,8 +1,7 @@
 /** Makes the Browser of a request: opens its session, and answers people with pages. */
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
-import type { DenialAnswer } from '../enforce/denial-response.ts'
-import { denialStatus } from '../enforce/denial-response.ts'
+import { type DenialAnswer, denialStatus } from '../enforce/denial-response.ts'
 import type { Browser } from '../enforce/enforce.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { removals, separateCookies } from '../http/cookies.ts'
@@ -15,12 +14,11 @@ import { denialPage, isRefusal } from './denial-pages.ts'
 import { frameFor, type Reader, readerOf, requireOwnPage } from './navigation.ts'
 import { answerOwn } from './own-pages.ts'
 import type { Act, Frame } from './pages.ts'
-import { SignInRefused } from './provider.ts'
+import { SignInRefused, type Tokens } from './provider.ts'
 import type { Session } from './session.ts'
 import { SESSION_COOKIE } from './session-cookies.ts'
+import type { OwnCookies } from './session-store.ts'
 import { ownerProblem } from './token-owner.ts'
-
-type OwnCookies = ReturnType<typeof separateCookies>['own']
 
 const FORM = { bytesMax: 16_384, timeoutMs: 10_000 }
 /** The cookie or record is written again after this fraction of the time that a session may be idle. */
@@ -162,14 +160,10 @@ function failedPage(
   const { path } = request.target
   const frame = frameFor(request, context.theme)
   const acts: Act[] = [{ label: frame.words.acts.home, href: urlAt(context.site, '/'), plain: true }]
-  if (err instanceof RequestError)
-    return denialPage(
-      frame,
-      { code: err.code, members: { detail: err.message }, subject: null },
-      { requestId, path, acts },
-    )
-  context.log.warn({ event: 'sign_in_failed', request_id: requestId, reason: messageOf(err) })
-  return denialPage(frame, { code: 'issuer_unavailable', members: {}, subject: null }, { requestId, path, acts })
+  const known = err instanceof RequestError ? { code: err.code, members: { detail: err.message } } : null
+  if (known === null) context.log.warn({ event: 'sign_in_failed', request_id: requestId, reason: messageOf(err) })
+  const denial = known ?? { code: 'issuer_unavailable' as const, members: {} }
+  return denialPage(frame, { ...denial, subject: null }, { requestId, path, acts })
 }
 
 /** `cookies`: values that keep the session. `idleMaxMs` null: the session is not extended. Null: the browser has no session. */
@@ -223,10 +217,8 @@ async function counted({ issuer }: Session, { count }: SignInContext, renew: () 
   }
 }
 
-type Renewed = Awaited<ReturnType<NonNullable<ReturnType<SignInContext['providers']['get']>>['refresh']>>
-
 /** Rejects with TokenError for tokens that this sidecar would refuse. */
-async function renewedBy(former: Session, tokens: Renewed, context: SignInContext): Promise<Session> {
+async function renewedBy(former: Session, tokens: Tokens, context: SignInContext): Promise<Session> {
   const { clock } = context
   const claims = await context.tokens.verify(tokens.accessToken)
   const problem = ownerProblem(claims, former, context)

@@ -22,7 +22,15 @@ export type SignInContext = {
   readonly theme: Theme
   readonly providers: ReadonlyMap<string, Provider>
   /** Keys by issuer. */
-  readonly issuers: ReadonlyMap<string, TrustedKeys>
+  readonly issuers: ReadonlyMap<
+    string,
+    {
+      readonly keys: KeySource
+      readonly algorithms: readonly AlgorithmName[]
+      /** True for an issuer other than the PDP: its access tokens may name a subject differently from its ID tokens. */
+      readonly isExternal: boolean
+    }
+  >
   readonly sealing: Sealing
   readonly sessions: Sessions
   readonly refresher: Refresher
@@ -62,13 +70,6 @@ export type SignInStep = {
     readonly outcome: Outcomes[Step]
   }
 }[keyof Outcomes]
-export type TrustedKeys = {
-  readonly keys: KeySource
-  readonly algorithms: readonly AlgorithmName[]
-  /** True for an issuer other than the PDP: its access tokens may name a subject differently from its ID tokens. */
-  readonly isExternal: boolean
-}
-
 /** The beginning of paths that the sidecar answers itself, so no route can have them. */
 export const OWN_PATHS = '/.portcullis/'
 export const PATHS = {

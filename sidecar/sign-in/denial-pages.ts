@@ -7,9 +7,7 @@ import { type DenialAnswer, describeDenial } from '../enforce/denial-response.ts
 import { type Act, askLine, askParagraph, type Frame, pageAnswer, shownStrong } from './pages.ts'
 import type { Words } from './words/words.ts'
 
-type Head = keyof Words['denials']
-
-const HEADS: { readonly [code in ProblemCode]?: Head } = {
+const HEADS: { readonly [code in ProblemCode]?: keyof Words['denials'] } = {
   token_missing: 'token_missing',
   token_invalid: 'token_invalid',
   token_expired: 'token_expired',

@@ -9,20 +9,19 @@ import { frameFor, isPrefetch } from './navigation.ts'
 import type { OwnCookies } from './session-store.ts'
 import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.ts'
 
-export type OwnRequest = {
-  readonly request: InboundRequest
-  readonly own: OwnCookies
-  /** All cookies of the sidecar, with one set for each value of those that came more than once. */
-  readonly readings: readonly OwnCookies[]
-  /** Rejects with RequestError. */
-  readonly readForm: () => Promise<Buffer>
-}
-
 /** Rejects with RequestError. */
 export async function answerOwn(
-  { request, own, readings, readForm }: OwnRequest,
+  options: {
+    readonly request: InboundRequest
+    readonly own: OwnCookies
+    /** All cookies of the sidecar, with one set for each value of those that came more than once. */
+    readonly readings: readonly OwnCookies[]
+    /** Rejects with RequestError. */
+    readonly readForm: () => Promise<Buffer>
+  },
   context: SignInContext,
 ): Promise<DenialAnswer> {
+  const { request, own, readings, readForm } = options
   const { method, target } = request
   const [page = '', name = '', ...more] = target.path.slice(OWN_PATHS.length).split('/')
   const unknown = (): never => {

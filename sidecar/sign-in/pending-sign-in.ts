@@ -14,14 +14,6 @@ export type Start = {
   /** True: the issuer asks for the account, even if it knows one. */
   readonly asksWho?: true
 }
-/** The values for the authorization request. Only `state` leaves this process and the browser's cookie as it is. */
-export type Begun = {
-  readonly state: string
-  readonly nonce: string
-  readonly verifier: string
-  /** Values for Set-Cookie. */
-  readonly cookies: readonly string[]
-}
 export type Returned =
   | {
       readonly kind: 'ours'
@@ -56,7 +48,8 @@ export function shortened(back: string): string {
   return path.length <= BACK_CHARS_MAX ? path : '/'
 }
 
-export function begin(start: Start, own: OwnCookies, deps: { sealing: Sealing; clock: () => number }): Begun {
+/** The values for the authorization request. Only `state` leaves this process and the browser's cookie as it is. */
+export function begin(start: Start, own: OwnCookies, deps: { sealing: Sealing; clock: () => number }) {
   const secret = randomBytes(SECRET_BYTES).toString('base64url')
   const atMs = deps.clock()
   // Ids begin with the time, so that they sort by age.
@@ -67,6 +60,7 @@ export function begin(start: Start, own: OwnCookies, deps: { sealing: Sealing; c
     state: deps.sealing.seal('state', JSON.stringify(sealed)),
     nonce: derived(secret, 'nonce'),
     verifier: derived(secret, 'verifier'),
+    /** Values for Set-Cookie. */
     cookies: [
       ownCookie(STATE_COOKIE + id, secret, START_SECONDS),
       ...earlier.slice(0, Math.max(0, earlier.length - STARTS_MAX + 1)).map((name) => ownCookie(name, '', 0)),

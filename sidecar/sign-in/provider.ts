@@ -129,8 +129,6 @@ export function createProvider(entry: ProviderEntry, { fetch, resource, readSecr
 }
 
 type Client = typeof import('openid-client')
-type Answer = Awaited<ReturnType<Client['authorizationCodeGrant']>>
-
 /** Imported only when a person signs in, to save memory in each pod. */
 const loadClient = (): Promise<Client> => import('openid-client')
 
@@ -166,7 +164,7 @@ async function parametersOf(client: Client, scope: string, asked: Asking): Promi
   }
 }
 
-function tokensOf(answer: Answer): Tokens {
+function tokensOf(answer: Awaited<ReturnType<Client['authorizationCodeGrant']>>): Tokens {
   return {
     accessToken: answer.access_token,
     refreshToken: answer.refresh_token ?? null,

@@ -144,10 +144,11 @@ export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardD
   }
 }
 
-type SentRoute = Pick<Permit['route'], keyof MovedPaths | 'shadow' | 'id'>
-
 /** The target for the service. After `strip_path` the rest begins with one slash: the parser refuses empty names and needless encodings. */
-export function sentTarget(raw: string, { stripPath, addPath, shadow, id }: SentRoute): string {
+export function sentTarget(
+  raw: string,
+  { stripPath, addPath, shadow, id }: Pick<Permit['route'], keyof MovedPaths | 'shadow' | 'id'>,
+): string {
   if (stripPath === null && addPath === null) return raw
   const rest = raw.slice(stripPath?.length ?? 0)
   if (!raw.startsWith(stripPath ?? '/') || !/^(?:[/?]|$)/.test(rest)) {

@@ -6,21 +6,12 @@ import type { Dispatcher } from 'undici'
 import { urlHost } from '../../pdp/shared/process/listen.ts'
 import { Controller, headersTimeout, serverNameOf, type UpstreamOptions, type UpstreamRequest } from './upstream.ts'
 
-type TrailerRequest = UpstreamRequest & { readonly body: Readable }
-export type TrailerSender = {
-  /** Calls the handler as undici would do. */
-  send(request: TrailerRequest, handler: Dispatcher.DispatchHandler): void
-  close(): void
-}
-type SenderOptions = Pick<
-  UpstreamOptions,
-  'origin' | 'socketPath' | 'serverName' | 'headersTimeoutMs' | 'headerBytesMax'
-> & {
-  /** The agent with connections and TLS options. */
-  readonly agent: HttpAgent
-}
-
-export function createTrailerSender(options: SenderOptions): TrailerSender {
+export function createTrailerSender(
+  options: Pick<UpstreamOptions, 'origin' | 'socketPath' | 'serverName' | 'headersTimeoutMs' | 'headerBytesMax'> & {
+    /** The agent with connections and TLS options. */
+    readonly agent: HttpAgent
+  },
+) {
   const { origin, socketPath, agent, headersTimeoutMs, headerBytesMax } = options
   const url = new URL(origin)
   const { port, protocol } = url
@@ -29,7 +20,9 @@ export function createTrailerSender(options: SenderOptions): TrailerSender {
   const open = protocol === 'https:' ? httpsRequest : httpRequest
 
   return {
-    send({ method, path, headers, body, announced, trailers, headersTimeoutMs: ofRoute }, handler) {
+    /** Calls the handler as undici would do. */
+    send(sent: UpstreamRequest & { readonly body: Readable }, handler: Dispatcher.DispatchHandler) {
+      const { method, path, headers, body, announced, trailers, headersTimeoutMs: ofRoute } = sent
       const framing = ['transfer-encoding', 'chunked', 'trailer', announced.join(', ')]
       const fields = [...headers, ...framing]
       const out = open({ agent, ...peer, servername, method, path, headers: fields, maxHeaderSize: headerBytesMax })
@@ -83,7 +76,11 @@ const FINAL_MIN = 200
 
 function sendBody(
   out: ClientRequest,
-  { body, trailers, onSent }: Pick<TrailerRequest, 'body' | 'trailers'> & { readonly onSent: () => void },
+  {
+    body,
+    trailers,
+    onSent,
+  }: Pick<UpstreamRequest, 'trailers'> & { readonly body: Readable; readonly onSent: () => void },
 ): void {
   body.on('error', (err) => out.destroy(err))
   body.on('data', (chunk) => {

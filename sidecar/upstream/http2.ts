@@ -134,16 +134,15 @@ function splitHost(headers: readonly string[]): { authority: string; fields: str
   return { authority, fields }
 }
 
-type Carried = {
+function carry(options: {
   readonly stream: ClientHttp2Stream
   /** Resets the stream. `stream.close` would first end the body normally, so that a partial body would look complete. */
   readonly aborting: AbortController
   readonly request: UpstreamRequest
   readonly handler: Dispatcher.DispatchHandler
   readonly headersTimeoutMs: number | null
-}
-
-function carry({ stream, aborting, request, handler, headersTimeoutMs }: Carried): void {
+}): void {
+  const { stream, aborting, request, handler, headersTimeoutMs } = options
   const { body, trailers } = request
   const controller = new Controller((reason) => finish(reason))
   controller.source = stream

@@ -1,17 +1,10 @@
 /** The parts of WebSocket framing that a relay needs (RFC 6455 section 5.2): frame boundaries and close frames. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
-/** Tracks frame boundaries without reading payloads. */
-export type FrameFollower = {
-  /** Takes the next bytes. Returns how many of them complete the current frame; 0 at a frame boundary. */
-  push(chunk: Buffer): number
-  /** True when the next byte starts a frame. */
-  atEnd(): boolean
-}
-
 const HEADER_MAX = 14
 
-export function createFrameFollower(): FrameFollower {
+/** Tracks frame boundaries without reading payloads. */
+export function createFrameFollower() {
   const header = Buffer.alloc(HEADER_MAX)
   let headerBytes = 0
   let payloadLeft = 0
@@ -34,8 +27,10 @@ export function createFrameFollower(): FrameFollower {
   const atEnd = (): boolean => headerBytes === 0 && payloadLeft === 0
 
   return {
+    /** True when the next byte starts a frame. */
     atEnd,
-    push(chunk) {
+    /** Takes the next bytes. Returns how many of them complete the current frame; 0 at a frame boundary. */
+    push(chunk: Buffer): number {
       let at = 0
       let firstEnd = atEnd() ? 0 : chunk.length
       let ended = atEnd()

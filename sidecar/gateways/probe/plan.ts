@@ -89,10 +89,11 @@ function leftOut({ routes }: RouteFile, count: number, { claims }: PlanOptions):
   ]
 }
 
-type Asked = Pick<Probe, 'method' | 'target' | 'fields'> & { readonly as: Claims }
-
 /** False where the sidecar itself would permit the request: at a public route, or a check that any token may satisfy. */
-function isGuarded({ fields, ...asked }: Asked, explain: Explainer): boolean {
+function isGuarded(
+  { fields, ...asked }: Pick<Probe, 'method' | 'target' | 'fields'> & { readonly as: Claims },
+  explain: Explainer,
+): boolean {
   const { route, denial } = explain({ ...asked, headers: fields })
   return denial !== null || (route !== null && !route.shadow && !mayHold(route.check))
 }

@@ -19,9 +19,6 @@ export type Sent = {
   /** Pairs of name and value. */
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
-/** The refusal that an admin port reports for a request id; null: it knows none. */
-export type DoorRefusal = { readonly reason: string; readonly status: number } | null
-
 const ANSWER_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
 
@@ -77,7 +74,10 @@ function answerOf({ statusCode = 0, rawHeaders, headers }: IncomingMessage, body
 }
 
 /** Throws with a reason for the operator when an admin port does not answer as a sidecar's does. */
-export async function findRefusal(admins: readonly URL[], requestId: string): Promise<DoorRefusal> {
+export async function findRefusal(
+  admins: readonly URL[],
+  requestId: string,
+): Promise<{ readonly reason: string; readonly status: number } | null> {
   for (const admin of admins) {
     const found = await fetch(new URL(`${REFUSALS_PATH}${encodeURIComponent(requestId)}`, admin), {
       redirect: 'error',

@@ -9,16 +9,18 @@ import { describeSource, type Source, sourceText } from '../../routes/template.t
 import type { IssuerEntry } from '../peers.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
-type Reading = {
-  readonly reader: YamlReader
-  /** Returns the source, or an error message. */
-  readonly parse: (key: string) => Source | string
-  /** Reports a source that is not allowed there. */
-  readonly note: (node: Node | null, source: Source) => void
-}
-
 /** Null: the entry has errors. Reports errors to the reader. */
-export function readComparison({ reader, parse, note }: Reading, { key: how, keyNode, value }: Entry): Check | null {
+export function readComparison(
+  options: {
+    readonly reader: YamlReader
+    /** Returns the source, or an error message. */
+    readonly parse: (key: string) => Source | string
+    /** Reports a source that is not allowed there. */
+    readonly note: (node: Node | null, source: Source) => void
+  },
+  { key: how, keyNode, value }: Entry,
+): Check | null {
+  const { reader, parse, note } = options
   const part = TEXT_PARTS.find((one) => one === how)
   const entries = reader.entries(value, how)
   if (entries === null) return null
