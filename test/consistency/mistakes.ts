@@ -33,7 +33,7 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       edit(
         FRESHNESS,
-        'const vector = await this.#store.vector([...logs])',
+        'const vector = leased ?? (await this.#store.vector([...logs]))',
         'const flying = this.#store.vector([...logs]); Object.assign(this, { flying, sentTick }); const vector = await flying',
       ),
       edit(

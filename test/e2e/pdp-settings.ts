@@ -79,6 +79,7 @@ export function pdpSettings({
     databaseSchema: null,
     databaseConnections: 20,
     replication: null,
+    lease: null,
     logLevel: 'info',
     logAllowedOneIn: 1,
     tracing: null,

@@ -234,6 +234,7 @@ function chartEnvironment(): NodeJS.ProcessEnv {
     PORTCULLIS_TRUSTED_PROXIES: '10.0.3.7,fd00:1::/64',
     PORTCULLIS_EMBED_ENTITLEMENTS: 'claims-mode',
     PORTCULLIS_SECOND_FACTOR: 'offered',
+    PORTCULLIS_LEASE: 'sole',
     ...{ PORTCULLIS_CHANGES_KEPT_DAYS: '400', PORTCULLIS_DATABASE_CONNECTIONS: '8' },
     PORTCULLIS_ENTITLEMENT_SOURCE_URL: 'https://billing.example.com/entitlements',
     ...{ PORTCULLIS_LOG_LEVEL: 'info', PORTCULLIS_CONSOLE: 'on' },

@@ -7,4 +7,6 @@ export const ADVISORY_LOCKS = {
   signingKeys: '7079882305114',
   /** Held by the process that runs an embedded cluster, in the cluster's database `postgres`. */
   clusterOwner: '7079882305113',
+  /** Held by who raises a journal, at its commit, where a process may answer from memory (with a second number: that of the table). */
+  soleLease: '1887334514',
 } as const

@@ -197,6 +197,8 @@ export type AppliedWrite = Written & { readonly appliedCount: number }
 export interface Store extends ReportingQueries {
   /** One plain statement, sent after the call. */
   vector(logs: readonly JournalId[]): Promise<Vector>
+  /** The positions at this moment from memory, for that many questions; null: ask. Absent where the store has no lease. */
+  leased?(logs: readonly JournalId[], questions: number): Vector | null
   /**
    * Journal entries with `from < revision <= to` in order, preceded by the first entry of `from`, whose write id shows whether
    * the history is still the one that the reader knows. At most `entriesMax` in all; a revision is never returned in part.

@@ -26,6 +26,7 @@ import { isCaller, type ServiceAccountSettings } from '../serve/authentication/s
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
 const REPLICATION = ['synchronous'] as const
+const LEASE = ['sole'] as const
 const SECOND_FACTOR = ['offered', 'required'] as const
 const SWITCH = ['on', 'off'] as const
 const DECISIONS_KEPT_DAYS = 7
@@ -62,6 +63,8 @@ export type PdpConfig = {
   readonly databaseSchema: string | null
   /** Whether commits wait for a standby; null: unknown, or there is no standby. */
   readonly replication: 'synchronous' | null
+  /** Whether this process answers from memory while it alone writes; null: each question asks the database. */
+  readonly lease: 'sole' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
   /** Settings for clients that nobody registered; null: there are none. */
@@ -143,13 +146,16 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
 
 function readDatabase(
   reader: EnvironmentReader,
-): Pick<PdpConfig, 'databaseUrl' | 'replication' | 'databaseConnections'> {
+): Pick<PdpConfig, 'databaseUrl' | 'replication' | 'lease' | 'databaseConnections'> {
   const databaseUrl = readDatabaseUrl(reader)
   const replication = reader.parsed('PORTCULLIS_REPLICATION', oneOf(REPLICATION))
   if (replication !== null && databaseUrl === null && reader.text('DATABASE_URL') === null)
     reader.report('PORTCULLIS_REPLICATION needs DATABASE_URL: the embedded PostgreSQL has no standby')
+  const lease = reader.parsed('PORTCULLIS_LEASE', oneOf(LEASE))
+  if (lease !== null && replication !== null)
+    reader.report('PORTCULLIS_LEASE and PORTCULLIS_REPLICATION are both set; set one')
   const databaseConnections = reader.parsed('PORTCULLIS_DATABASE_CONNECTIONS', countWithin(4, 200)) ?? 20
-  return { databaseUrl, replication, databaseConnections }
+  return { databaseUrl, replication, lease, databaseConnections }
 }
 
 const DATABASE_PARTS = ['HOST', 'USER', 'PASSWORD', 'NAME'] as const

@@ -53,7 +53,9 @@ export async function openStore(
     connectionString = embedded.connectionString
   }
   const observers = { onStatement: spans && statementSpans(spans), onServer: watchServers({ log, registry }) }
-  const opened = await openPostgres({ connectionString, ...placeOf(config) }, observers).catch(explainDatabase)
+  const lease = config.lease === null ? {} : { lease: config.lease }
+  const options = { connectionString, ...placeOf(config), ...lease }
+  const opened = await openPostgres(options, observers).catch(explainDatabase)
   shutdown.add('store', () => opened.close())
   await firstAnswer(opened.sql).catch(explainDatabase)
   return opened

@@ -10,20 +10,29 @@ const ADDRESS_BACK =
 
 /** Logs one line when a state begins: `primary`, or the reason why there is none. */
 export function watchServers({ log, registry }: { readonly log: Log; readonly registry: Registry }) {
-  const { timeline, refused, wentBack } = failoverMetrics(registry)
+  const { timeline, refused, wentBack, leased } = failoverMetrics(registry)
   let state = ''
   const begins = (...next: readonly (string | number)[]): boolean => {
     if (next.join(' ') === state) return false
     state = next.join(' ')
     return true
   }
-  function count(event: ServerEvent): void {
+  function count(event: Exclude<ServerEvent, { readonly kind: 'lease' | 'leased' }>): void {
     if (event.kind === 'primary') timeline.set(event.timeline)
     else if (event.kind === 'history') wentBack.inc()
     else if (event.kind !== 'confirmed') refused.inc({ reason: event.kind })
     if (event.kind === 'overtaken' && event.isNew) wentBack.inc()
   }
   return (event: ServerEvent): void => {
+    if (event.kind === 'leased') {
+      leased.inc(event.questions)
+      return
+    }
+    if (event.kind === 'lease') {
+      if (event.ended === null) log.info({ event: 'lease_began' })
+      else log.info({ event: 'lease_ended', reason: event.ended })
+      return
+    }
     count(event)
     if (event.kind === 'history') {
       const { log: name, revision, known } = event
@@ -65,8 +74,13 @@ function failoverMetrics(registry: Registry) {
     help: 'Readings of a lower revision or timeline than this process had read before.',
     registers: [registry],
   })
+  const leased = new Counter({
+    name: 'portcullis_leased_questions_total',
+    help: 'Questions whose positions came from memory, without a statement (PORTCULLIS_LEASE).',
+    registers: [registry],
+  })
   for (const reason of ['overtaken', 'standby', 'unreachable', 'unconfirmed']) refused.inc({ reason }, 0)
-  return { timeline, refused, wentBack }
+  return { timeline, refused, wentBack, leased }
 }
 
 function reasonOf(error: unknown): string {

@@ -95,6 +95,10 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
     'schema of the tables in that database, created if need be (the first of its search_path)',
   ],
   [
+    'PORTCULLIS_LEASE',
+    'sole: while no other process writes, this one answers from memory, without asking PostgreSQL; any other write waits up to 2.5 s (off)',
+  ],
+  [
     'PORTCULLIS_REPLICATION',
     'synchronous: the primary of DATABASE_URL acknowledges no commit before a standby has it; then a former primary gives no answer after a failover (not assumed)',
   ],

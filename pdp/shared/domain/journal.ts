@@ -14,5 +14,12 @@ export type JournalPosition = {
   /** The write id of the write that made this entitlement version. */
   readonly entitlementWriteId: string
 }
-/** Positions of several journals and the database's clock, all read by one statement. A journal that does not exist is absent. */
-export type Vector = { readonly clockMs: number; readonly logs: ReadonlyMap<JournalId, JournalPosition> }
+/**
+ * Positions of several journals and the database's clock, all read by one statement. A journal that does not exist is absent.
+ * `clockMsMax`: where the clock is not known but between the two.
+ */
+export type Vector = {
+  readonly clockMs: number
+  readonly clockMsMax?: number
+  readonly logs: ReadonlyMap<JournalId, JournalPosition>
+}

@@ -1,6 +1,7 @@
 /** What the history checker runs: set-ups in which nothing may be wrong, and mistakes of which each must be caught. */
 import { CONDITION_MISTAKES } from '../conditions/mistakes.ts'
 import { type Edit, MISTAKES } from '../mistakes.ts'
+import { LEASE_FAULTS, LEASE_HOOK, LEASE_RIGHT } from './leased-cases.ts'
 import type { Focus } from './mix.ts'
 
 export type HistorySetup = {
@@ -22,6 +23,16 @@ export type HistorySetup = {
   readonly crashMs?: number
   /** Milliseconds that writes pause before they commit, at most. Default 6. */
   readonly pauseMs?: number
+  /** Writers at once. Default 6. */
+  readonly writers?: number
+  /** The share of the writes that the first node makes, besides what falls to it by chance. Default none. */
+  readonly ownShare?: number
+  /** The first node answers from memory. */
+  readonly leased?: boolean
+  /** That node is stopped for 3 s, every so many milliseconds. */
+  readonly stopMs?: number
+  /** Runs in the database first. */
+  readonly statement?: string
 }
 export type HistoryCase = {
   readonly name: string
@@ -29,7 +40,7 @@ export type HistoryCase = {
   readonly setup: HistorySetup
 }
 
-/** Makes the caches of a node visible to its audit, and its rows liable to be lost. */
+/** Makes the caches of a node visible to its audit, and its rows liable to be lost, and lets a lease begin soon after another. */
 export const HOOKS: readonly Edit[] = [
   {
     file: 'engine/store/cache/journal-cache-set.ts',
@@ -52,6 +63,7 @@ export const HOOKS: readonly Edit[] = [
     }
   })`,
   },
+  LEASE_HOOK,
 ]
 
 const FEW_ROWS = 6_000
@@ -72,6 +84,7 @@ export const RIGHT: readonly HistoryCase[] = [
   right('agents with exchanged tokens, their claims and watched questions', DELEGATION),
   right('revocations that arrive together', REVOCATIONS),
   right('revocations that arrive together, and tokens that they end', { ...REVOCATIONS, served: true }),
+  ...LEASE_RIGHT,
   right('with tokens over HTTP, gRPC and streams, and watched questions', { served: true, trimMs: 40 }),
 ]
 
@@ -201,7 +214,7 @@ export const FAULTS: readonly HistoryCase[] = [
     edits: [
       {
         file: FRESHNESS,
-        find: 'const vector = await this.#store.vector([...logs])',
+        find: 'const vector = leased ?? (await this.#store.vector([...logs]))',
         replace: `const self = this as unknown as { kept?: Map<string, { at: number; vector: Vector }> }
       self.kept ??= new Map()
       const kept = self.kept.get([...logs].join(' '))
@@ -307,6 +320,7 @@ export const FAULTS: readonly HistoryCase[] = [
       },
     ],
   }),
+  ...LEASE_FAULTS,
   planted('a token that was alive once is taken for alive', {
     setup: { served: true },
     edits: [

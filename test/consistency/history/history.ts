@@ -120,11 +120,12 @@ function report(item: HistoryCase, outcome: Outcome): void {
   const counts = Map.groupBy(outcome.violations, (v: Violation) => v.rule)
   const found = [...counts].map(([rule, all]) => `${all.length} ${rule}`).join(', ')
   const crashes = outcome.crashes > 0 ? `, ${outcome.crashes} crashes, ${outcome.unanswered} unanswered` : ''
+  const leased = outcome.leased > 0 ? `, ${outcome.leased} questions from memory` : ''
   const watched = outcome.standings > 0 ? `, ${outcome.pushes} answers to ${outcome.standings} watched questions` : ''
   const exchanged = outcome.claims > 0 ? `, ${outcome.claims} exchanged tokens` : ''
   console.log(
     `${planted ? 'planted: ' : ''}${item.name}: ${outcome.decisions} decisions, ${outcome.writes} writes, ` +
-      `${outcome.rowSetsCompared} cached row sets compared${crashes}${watched}${exchanged}; ` +
+      `${outcome.rowSetsCompared} cached row sets compared${crashes}${leased}${watched}${exchanged}; ` +
       (planted
         ? found === ''
           ? 'NOT CAUGHT'

@@ -10,8 +10,8 @@ export type Hooks = {
   historySheds?: ((share: number) => void)[]
 }
 export type CacheAudit = { readonly compared: number; readonly wrong: readonly string[] }
-/** Of a whole node; `shaken` counts the statements that were delayed. */
-export type Audit = CacheAudit & { readonly shaken: number }
+/** Of a whole node; `shaken` counts the statements that were delayed, `leased` the questions whose positions came from memory. */
+export type Audit = CacheAudit & { readonly shaken: number; readonly leased: number }
 
 /** Logs whose cache is behind or ahead of the statement that reads them are passed over: nothing can be said of them. */
 export async function auditCaches(store: Store, caches: ReadonlyMap<JournalId, JournalCache>): Promise<CacheAudit> {

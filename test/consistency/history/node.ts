@@ -29,6 +29,8 @@ export type NodeCase = {
   readonly lateRows: boolean
   /** Milliseconds between losses of cached row sets; null for none. */
   readonly shedMs: number | null
+  /** Answers from memory while it alone writes. */
+  readonly leased: boolean
   /** The whole process as `portcullis-pdp serve` starts it, besides the bare decision point. */
   readonly served: { readonly issuer: string; readonly adminSecret: string; readonly masterKey: string } | null
   /** It listens where the issuer's name says. */
@@ -55,6 +57,7 @@ let chaosMs = 0
 let lateRows = false
 /** Of the open case. */
 let shakenCount = 0
+let leasedCount = 0
 let running: Running | null = null
 
 /** A third of the statements waits before it is sent, a third after its answer came; one in seven of those for long. */
@@ -93,6 +96,7 @@ async function open(from: NodeCase): Promise<Running> {
   hooks.historyCaches = []
   hooks.historySheds = []
   shakenCount = 0
+  leasedCount = 0
   const { openPostgres } = await load<typeof import('../../../pdp/engine/store/postgres/postgres.ts')>(
     'engine/store/postgres/postgres.ts',
   )
@@ -106,7 +110,16 @@ async function open(from: NodeCase): Promise<Running> {
     await load<typeof import('../../../pdp/engine/store/arrivals.ts')>('engine/store/arrivals.ts')
   const { lockPerson } =
     await load<typeof import('../../../pdp/engine/store/journal-lock.ts')>('engine/store/journal-lock.ts')
-  const database = await openPostgres({ connectionString: from.connectionString, poolCountMax: 12 })
+  const lease = from.leased ? ({ lease: 'sole' } as const) : {}
+  const { connectionString } = from
+  const database = await openPostgres(
+    { connectionString, poolCountMax: 12, ...lease },
+    {
+      onServer(event) {
+        if (event.kind === 'leased') leasedCount += event.questions
+      },
+    },
+  )
   const { cacheBytesMax, triesMax } = from
   const options: PdpOptions & { cacheBytesMax: number; triesMax: number } = {
     store: database.store,
@@ -196,7 +209,7 @@ async function answer(path: string, body: unknown): Promise<unknown> {
   const audits = []
   for (const caches of (globalThis as Hooks).historyCaches ?? []) audits.push(await auditCaches(node.store, caches()))
   const compared = audits.reduce((n, a) => n + a.compared, 0)
-  return { compared, shaken: shakenCount, wrong: audits.flatMap((a) => a.wrong) }
+  return { compared, shaken: shakenCount, leased: leasedCount, wrong: audits.flatMap((a) => a.wrong) }
 }
 
 function listen(): Promise<Server> {

@@ -22,6 +22,8 @@ export type OpenNode = {
   stand(question: Question, token: string, onAnswer: (answered: Answered | null) => void): () => void
   write(write: NodeWrite): Promise<Written>
   audit(): Promise<Audit>
+  /** The process stands still, and its clock goes on. */
+  stopFor(ms: number): Promise<void>
   close(): Promise<void>
 }
 export type Node = { open(options: NodeCase): Promise<OpenNode>; stop(): Promise<void> }
@@ -45,10 +47,16 @@ export async function startNode(): Promise<Node> {
         return once()
       })
       if (opened === undefined) throw new Error('the node did not open')
-      return connect(opened, async () => {
+      const close = async (): Promise<void> => {
         child.send('close')
         await nextMessage(child)
-      })
+      }
+      const stopFor = async (ms: number): Promise<void> => {
+        child.kill('SIGSTOP')
+        await delay(ms)
+        child.kill('SIGCONT')
+      }
+      return connect(opened, { close, stopFor })
     },
     async stop() {
       const ended = new Promise((done) => child.once('exit', done))
@@ -70,7 +78,7 @@ function nextMessage(child: ChildProcess): Promise<Message> {
   })
 }
 
-function connect(opened: Opened, close: () => Promise<void>): OpenNode {
+function connect(opened: Opened, { close, stopFor }: Pick<OpenNode, 'close' | 'stopFor'>): OpenNode {
   const pools = new Map<string, Pool>()
   const post = async (url: string, sent: { path: string; body: unknown; token?: string }): Promise<Reply> => {
     const pool = pools.get(url) ?? new Pool(url, { connections: SOCKETS_MAX })
@@ -140,6 +148,7 @@ function connect(opened: Opened, close: () => Promise<void>): OpenNode {
         await delay(200)
       }
     },
+    stopFor,
     async close() {
       grpc?.close()
       await Promise.all([...pools.values()].map((pool) => pool.destroy()))

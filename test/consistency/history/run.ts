@@ -35,6 +35,8 @@ export type Outcome = {
   readonly unanswered: number
   readonly rowSetsCompared: number
   readonly crashes: number
+  /** Questions whose positions came from memory. */
+  readonly leased: number
   readonly violations: readonly Violation[]
 }
 export type RunOptions = {
@@ -48,6 +50,7 @@ export type RunOptions = {
   readonly stopEarly: boolean
 }
 
+const STOPPED_MS = 3_000
 const READERS = 36
 const WRITERS = 6
 const WATCHERS = 8
@@ -104,9 +107,11 @@ export async function runCase({ setup }: HistoryCase, options: RunOptions): Prom
     served,
   }
   const nodes: OpenNode[] = []
+  if (setup.statement !== undefined) await administer(url, setup.statement)
   try {
     // One after the other: on a busy machine three that start at once cannot connect in time.
-    for (const [at, node] of options.nodes.entries()) nodes.push(await node.open({ ...nodeCase, isIssuer: at === 0 }))
+    for (const [at, node] of options.nodes.entries())
+      nodes.push(await node.open({ ...nodeCase, isIssuer: at === 0, leased: setup.leased === true && at === 0 }))
     const run = new Run(database, nodes, { setup, served })
     return await run.whole(options)
   } finally {
@@ -155,7 +160,7 @@ class Run {
     await this.#database.query('update history_setting set pause_ms_max = $1', [this.#setup.pauseMs ?? 6])
     const endAt = performance.now() + options.durationMs
     const loops = [
-      ...Array.from({ length: WRITERS }, () =>
+      ...Array.from({ length: this.#setup.writers ?? WRITERS }, () =>
         this.#loop(async () => {
           await this.#write(mix.write())
           await delay(Math.random() * (this.#setup.restMs ?? 10))
@@ -164,6 +169,7 @@ class Run {
       ...Array.from({ length: READERS }, () => this.#loop(() => this.#ask(mix.question()))),
       this.#loop(() => this.#trim()),
       this.#loop(() => this.#crash()),
+      this.#loop(() => this.#stop()),
       this.#loop(() => this.#revoke()),
       this.#loop(() => this.#exchange()),
       ...(this.#tokens === null
@@ -208,6 +214,7 @@ class Run {
       unanswered: this.#unanswered,
       rowSetsCompared: audits.reduce((n, a) => n + a.compared, 0),
       crashes: this.#crashes,
+      leased: audits.reduce((n, a) => n + a.leased, 0),
       violations: [...judged, ...cached],
     }
   }
@@ -233,6 +240,17 @@ class Run {
     return node
   }
 
+  #writer(): OpenNode {
+    const [first] = this.#nodes
+    return first !== undefined && Math.random() < (this.#setup.ownShare ?? 0) ? first : this.#node()
+  }
+
+  async #stop(): Promise<void> {
+    const { stopMs } = this.#setup
+    for (let waited = 0; waited < (stopMs ?? 50) && !this.#stopping; waited += 50) await delay(50)
+    if (stopMs !== undefined && !this.#stopping) await this.#nodes[0]?.stopFor(STOPPED_MS)
+  }
+
   /** @returns null when there was no answer. */
   async #timed<T>(work: () => Promise<T>) {
     const [startAt, startMs] = [performance.now(), Date.now()]
@@ -249,7 +267,7 @@ class Run {
 
   async #write({ log, changes }: Write): Promise<void> {
     const requestId = randomUUID()
-    const { value: outcome, ...times } = await this.#timed(() => this.#node().write({ log, changes, requestId }))
+    const { value: outcome, ...times } = await this.#timed(() => this.#writer().write({ log, changes, requestId }))
     this.#writes.push({ log, changes, requestId, outcome, ...times })
   }
 

@@ -8,7 +8,7 @@ import { callOf, type Expression, operandsOf } from './expression.ts'
 /** The parameter that gets the clock of the answer, if a condition declares it as a timestamp. */
 export const CLOCK = 'now'
 /** How long an answer holds when its condition reads the clock in another way than by comparing it with an instant. */
-const UNKNOWN_MS = 1_000
+export const UNKNOWN_MS = 1_000
 const COMPARISONS: ReadonlySet<string> = new Set(['_<_', '_<=_', '_>_', '_>=_'])
 
 type Bindings = Record<string, CelInput>

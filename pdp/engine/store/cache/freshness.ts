@@ -5,6 +5,7 @@
 
 import { grouped } from '../../../shared/domain/grouped.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
+import { UNKNOWN_MS } from '../../decide/conditions/instants.ts'
 import { Paused, type Slice } from '../../decide/slices.ts'
 import { Batcher, type Schedule, whenLate } from '../batcher.ts'
 import type { RowKey, Store } from '../contract.ts'
@@ -39,6 +40,8 @@ type Pending = {
   /** When it was asked: only a statement sent later than this can answer it. */
   readonly askedTick: number
   tries: number
+  /** The positions from memory do not serve it. */
+  mustAsk: boolean
   /** The latest time of the answer; null until the evaluation pauses for the first time. */
   untilMs: number | null
   readonly resolve: (fresh: Fresh<unknown>) => void
@@ -107,6 +110,7 @@ export class Freshness implements SnapshotEvaluator {
         scope: this.#scopeOf(question.organization),
         askedTick: this.#caches.tick,
         tries: 0,
+        mustAsk: false,
         untilMs: null,
         resolve: resolve as Pending['resolve'], // it only gets what this question's own `evaluate` returned
         reject,
@@ -132,7 +136,8 @@ export class Freshness implements SnapshotEvaluator {
   async #askVector(all: readonly Pending[]): Promise<void> {
     const logs = logsOf(all)
     const sentTick = ++this.#caches.tick
-    const vector = await this.#store.vector([...logs])
+    const leased = all.some(({ mustAsk }) => mustAsk) ? null : this.#store.leased?.([...logs], all.length)
+    const vector = leased ?? (await this.#store.vector([...logs]))
     this.#caches.tick++
     this.#settle(all, { vector, sentTick })
   }
@@ -183,6 +188,12 @@ export class Freshness implements SnapshotEvaluator {
   #evaluated(value: unknown, { pending, at, scope, view }: Omit<Evaluation, 'slice'>): void {
     if (value !== undefined && scope.known) {
       const { validUntilMs } = view
+      const { clockMsMax } = at.vector
+      if (clockMsMax !== undefined && validUntilMs !== null && validUntilMs <= clockMsMax + UNKNOWN_MS) {
+        pending.mustAsk = true
+        this.#again(pending)
+        return
+      }
       pending.resolve({ value, vector: at.vector, logs: scope.logs, validUntilMs })
       return
     }
@@ -293,5 +304,7 @@ function logsOf(all: readonly Pending[]): Set<JournalId> {
 /** The later positions, with the later clock of the two, so that the clock is not before any question. */
 function laterOf(later: Reading, own: Reading): Reading {
   const clockMs = Math.max(later.vector.clockMs, own.vector.clockMs)
-  return { sentTick: later.sentTick, vector: { clockMs, logs: later.vector.logs } }
+  const clockMsMax = Math.max(clockMs, later.vector.clockMsMax ?? 0, own.vector.clockMsMax ?? 0)
+  const { logs } = later.vector
+  return { sentTick: later.sentTick, vector: { clockMs, ...(clockMsMax > clockMs ? { clockMsMax } : {}), logs } }
 }

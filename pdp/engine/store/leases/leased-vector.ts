@@ -3,7 +3,7 @@ import type { JournalId, JournalPosition, Vector } from '../../../shared/domain/
 import { atLeast, atMost } from './terms.ts'
 
 /** `clockMs` is no later than the database's clock, `clockMsMax` no earlier: where something expires between them, ask. */
-export type LeasedVector = Vector & { readonly clockMsMax: number }
+export type LeasedVector = Required<Vector>
 /** The database's clock (`clockMs`) as a statement told it that was sent and answered at these times of the process's own clock. */
 export type ClockReading = { readonly clockMs: number; readonly sentMs: number; readonly gotMs: number }
 

@@ -29,6 +29,9 @@ export type SoleReading = { readonly epoch: number } | null
  */
 export type Writing = { readonly under: string | null; ended(isKnown: boolean): void }
 
+/** How many journals are covered; when there are more, all are forgotten. */
+const COVERED_MAX = 10_000
+
 /** `clock`: monotonic milliseconds, which go on while the process is stopped. */
 export class SoleLease {
   readonly #clock: () => number
@@ -110,6 +113,7 @@ export class SoleLease {
 
   read(reading: SoleReading, logs: Vector['logs']): void {
     if (reading?.epoch !== this.#epoch) return
+    if (this.#covered.size > COVERED_MAX) this.#covered.clear()
     for (const [log, position] of logs) this.#covered.set(log, position)
   }
 

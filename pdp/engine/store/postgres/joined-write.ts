@@ -8,6 +8,7 @@ import { assertChanges } from '../changes.ts'
 import type { TransactionClient, Written } from '../contract.ts'
 import type { Queries } from '../directory.ts'
 import { asPdpError, isDatabaseError } from './connection/errors.ts'
+import { type SoleHolder, sharedLock } from './connection/sole-holder.ts'
 
 export type JoinedWrite = {
   readonly log: string
@@ -28,7 +29,7 @@ type Row = {
  * `schema`: where our tables are, as `"name"`. The statement itself is in migrations/0011-write-in-transaction.sql.
  * Positions that it returns are not remembered, since the transaction may be rolled back.
  */
-export function createJoinedWrite(sql: Queries, schema: string) {
+export function createJoinedWrite(sql: Queries, schema: string, sole: Pick<SoleHolder, 'surrender'> | null = null) {
   /** Clients whose database is known to be this one. */
   const known = new WeakSet<TransactionClient>()
   return async (client: TransactionClient, write: JoinedWrite): Promise<Written> => {
@@ -37,6 +38,8 @@ export function createJoinedWrite(sql: Queries, schema: string) {
     await withModels(() => assertChanges(log, changes))
     const xid = known.has(client) ? await transactionOf(client) : await recognize(client, sql)
     known.add(client)
+    // When the application commits is not known here.
+    if (sole !== null) await ask(client, under(schema), [sole.surrender()])
     const [row] = await ask<Row>(
       client,
       `select outcome, detail, revision::text, write_id, entitlement_version::text, entitlement_write_id
@@ -75,6 +78,11 @@ function writtenOf(row: Row | undefined): Written {
       throw new TypeError('write_relationships did not say what it did')
   }
 }
+
+/** Until the client's transaction ends: it is not held back by the lease that was given up for it, and none begins. */
+const under = (schema: string): string =>
+  `select set_config('portcullis.under', coalesce($1, current_setting('portcullis.under', true), ''), true),
+    ${sharedLock(`${schema}.`)}::text`
 
 /** The id of the client's transaction. Outside a transaction it is that of this statement's own, which ends at once. */
 async function transactionOf(client: TransactionClient): Promise<string> {

@@ -12,6 +12,7 @@ import { startHeartbeat } from './connection/heartbeat.ts'
 import { createHosts, type Hosts } from './connection/hosts.ts'
 import { createJournalTurns } from './connection/journal-turns.ts'
 import { startProbing } from './connection/probing.ts'
+import { SoleHolder } from './connection/sole-holder.ts'
 import { isSchemaName, type Migrated, migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
 import { type Atomically, atomicallyOver } from './unit-of-work.ts'
@@ -76,6 +77,11 @@ export type PostgresOptions = {
    * answer reflects all acknowledged writes, even while a former primary still runs.
    */
   readonly replication?: 'synchronous'
+  /**
+   * `sole`: while no other process writes, most questions are answered from memory, without a statement. Any other write waits up to
+   * 2.5 s at its commit, and must be READ COMMITTED. Not with `replication`.
+   */
+  readonly lease?: 'sole'
 }
 
 /** `waiting`: calls that wait for a connection. */
@@ -106,24 +112,34 @@ export async function openPostgres(
   const { schema, connectionString } = options
   if (schema !== undefined && !isSchemaName(schema))
     throw new TypeError(`schema ${quote(schema)} is not a name of small letters, digits and _`)
+  if (options.lease !== undefined && options.replication !== undefined)
+    throw new TypeError('a lease cannot be combined with synchronous replication')
   const hosts = createHosts(connectionString)
   const { applied: migrated, schema: found } = await migrateOnce(hosts, schema)
   const configOf = (url: string): pg.ClientConfig => clientConfig(options, url)
   const pools = { reads: openPool(options, hosts), transactions: openPool(options, hosts) }
   const { onStatement = null, onServer } = observers
   const fence = createFence(onServer)
-  const { report } = fence
+  const sole =
+    options.lease === undefined ? null : new SoleHolder({ fence, clock: () => performance.now(), wallClock: Date.now })
+  const report = (event: ServerEvent): void => {
+    if (event.kind === 'history') sole?.giveUp()
+    fence.report(event)
+  }
   const { timeLimits: limits = TIME_LIMITS } = options
   const greeting = { fence, hosts, answerMs: limits.decisionMs }
   const heartbeat = options.replication === undefined ? null : startHeartbeat(configOf, greeting)
-  const database = databaseOver(pools, { fence, hosts, lease: heartbeat?.lease ?? null, limits, onStatement })
+  const database = databaseOver(pools, { fence, hosts, lease: heartbeat?.lease ?? null, limits, onStatement, sole })
+  sole?.keep(database)
   const turns = createJournalTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const endProbing = startProbing(() => probe(configOf, greeting))
-  const close = async (): Promise<void> =>
-    void (await Promise.all([heartbeat?.end(), endProbing(), pools.reads.end(), pools.transactions.end()]))
+  const close = async (): Promise<void> => {
+    await sole?.end()
+    await Promise.all([heartbeat?.end(), endProbing(), pools.reads.end(), pools.transactions.end()])
+  }
   const atomically = atomicallyOver(database, turns, report)
   const store: Store = {
-    ...storeOver(database, turns, { close, report, schema: found }),
+    ...storeOver(database, turns, { close, report, schema: found, sole }),
     atomically: (locks, work) => atomically(locks, (unit) => work(unit.store)),
   }
   const stateOf = ({ totalCount: open, idleCount: idle, waitingCount: waiting }: pg.Pool) => ({ open, idle, waiting })

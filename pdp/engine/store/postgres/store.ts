@@ -12,6 +12,7 @@ import { tokenKeys } from '../token-origin.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { ServerEvent } from './connection/fence.ts'
 import type { JournalTurns } from './connection/journal-turns.ts'
+import type { SoleHolder } from './connection/sole-holder.ts'
 import { createJoinedWrite } from './joined-write.ts'
 import { entriesInsert, raiseRevision } from './journal.ts'
 import { appendEvents, claimsEvents, delegationEvents, entitlementEvents } from './outbox.ts'
@@ -48,23 +49,19 @@ class NothingChanged extends Error {
   }
 }
 
+type StoreOptions = {
+  readonly close: () => Promise<void>
+  readonly report: (event: ServerEvent) => void
+  readonly schema?: string
+  readonly sole?: SoleHolder | null
+}
+
 /**
  * `turns`: the queue of this process's writers for each journal. `schema`: the quoted schema of the tables, for `writeWithin`, which
  * is absent without it.
  */
-export function storeOver(
-  database: Database,
-  turns: JournalTurns,
-  {
-    close,
-    report,
-    schema,
-  }: {
-    readonly close: () => Promise<void>
-    readonly report: (event: ServerEvent) => void
-    readonly schema?: string
-  },
-): Store {
+export function storeOver(database: Database, turns: JournalTurns, options: StoreOptions): Store {
+  const { close, report, schema, sole = null } = options
   const positions = new KnownPositions((log, revision, known) => report({ kind: 'history', log, revision, known }))
   const snapshotOver = (connection: Connection): Snapshot => ({
     rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
@@ -72,8 +69,14 @@ export function storeOver(
   })
   return {
     ...reportingQueries(database),
-    ...(schema === undefined ? {} : joinedWrites(database, schema)),
-    vector: (logs) => readVector(database, positions, logs),
+    ...(schema === undefined ? {} : joinedWrites(database, schema, sole)),
+    ...(sole === null ? {} : { leased: (logs, questions) => sole.vector(logs, questions) }),
+    async vector(logs) {
+      const reading = sole?.reading() ?? null
+      const vector = await readVector(database, positions, logs)
+      sole?.read(reading, vector.logs)
+      return vector
+    },
     entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
     rows: (logs, keys) => readRows(database, positions, { logs, keys }),
     snapshot: (use) =>
@@ -101,8 +104,8 @@ export function storeOver(
   }
 }
 
-function joinedWrites(database: Database, schema: string): Pick<Store, 'writeWithin'> {
-  const write = createJoinedWrite(database, schema)
+function joinedWrites(database: Database, schema: string, sole: SoleHolder | null): Pick<Store, 'writeWithin'> {
+  const write = createJoinedWrite(database, schema, sole)
   return { writeWithin: (client, log, changes, options) => write(client, { log, changes, ...options }) }
 }
 

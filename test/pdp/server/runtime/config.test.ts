@@ -53,6 +53,7 @@ describe('readConfig', () => {
       databaseConnections: 20,
       databaseSchema: null,
       replication: null,
+      lease: null,
       secondFactor: 'offered',
       redisUrl: null,
       entitlementSource: null,
@@ -231,6 +232,7 @@ describe('readConfig', () => {
       ],
     ],
     ['PORTCULLIS_DATABASE_CONNECTIONS', ['', '3', '201', '4.5', '-8', '1e2', 'many']],
+    ['PORTCULLIS_LEASE', ['', 'on', 'Sole', 'node', '2000']],
     ['PORTCULLIS_DATA_DIR', ['']],
   ])('refuses a bad %s', (name, values) => {
     for (const value of values) {
@@ -241,6 +243,11 @@ describe('readConfig', () => {
 
   test.each<[string, NodeJS.ProcessEnv, RegExp]>([
     ['replication of the embedded PostgreSQL', { PORTCULLIS_REPLICATION: 'synchronous' }, /needs DATABASE_URL/],
+    [
+      'a lease beside synchronous replication',
+      { PORTCULLIS_LEASE: 'sole', PORTCULLIS_REPLICATION: 'synchronous', DATABASE_URL: 'postgresql://a@b/c' },
+      /PORTCULLIS_LEASE and PORTCULLIS_REPLICATION are both set; set one/,
+    ],
     ['a certificate without a key', { PORTCULLIS_GRPC_TLS_CERT_FILE: 'a' }, /must be set together/],
     ['a key without a certificate', { PORTCULLIS_GRPC_TLS_KEY_FILE: 'a' }, /must be set together/],
     ['a client CA without TLS', { PORTCULLIS_GRPC_CLIENT_CA_FILE: 'a' }, /CLIENT_CA_FILE needs/],

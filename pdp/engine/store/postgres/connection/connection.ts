@@ -11,6 +11,7 @@ import type { Fence, Server } from './fence.ts'
 import type { Hosts } from './hosts.ts'
 import type { Lease } from './lease.ts'
 import { createSilence } from './silence.ts'
+import { mayRaise, type SoleHolder } from './sole-holder.ts'
 
 export const TIME_LIMITS: TimeLimits = {
   decisionMs: 1_000,
@@ -35,10 +36,11 @@ type DatabaseOptions = {
   readonly lease?: Lease | null
   readonly limits?: TimeLimits | undefined
   readonly onStatement?: OnStatement | null
+  readonly sole?: SoleHolder | null
 }
 
 export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
-  const { fence, hosts, lease = null, limits = TIME_LIMITS, onStatement = null } = options
+  const { fence, hosts, lease = null, limits = TIME_LIMITS, onStatement = null, sole = null } = options
   const checkout = createCheckout({ fence, lease, hosts, answerMs: limits.decisionMs })
   const connectionOver = (client: pg.PoolClient, server: Server, leftMs: () => number): Connection =>
     connectionTo(client, { server, fence, leftMs, onStatement })
@@ -64,15 +66,12 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
       const leftMs = (): number => Math.min(statementMs, endMs - performance.now())
       const once = () =>
         on(pools.transactions, { prompt: false }, async (client, server, drop) => {
+          if (!begin.endsWith('read only')) await lease?.settle(server.timeline)
           const connection = connectionOver(client, server, leftMs)
+          const committing = (): void => fence.pass(server) // a commit on an overtaken server is lost, so it must not be acknowledged
+          const transaction = transactionOf({ begin, settings, work, committing })
           try {
-            if (!begin.endsWith('read only')) await lease?.settle(server.timeline)
-            await connection.query(begin)
-            for (const setting of settings) await connection.query(setting)
-            const result = await work(connection)
-            fence.pass(server) // a commit on a server that was overtaken is lost, so it must not be acknowledged
-            await connection.query('commit')
-            return result
+            return await (sole === null ? transaction(connection) : sole.ownWrite(connection, transaction))
           } catch (err) {
             // After a lost answer, a rollback would get no answer either; the server rolls back when the connection closes.
             if (!isLost(err))
@@ -85,15 +84,19 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
       return again(endMs, once)
     }
   const { decisionMs, statementMs, transactionMs, lengthyMs } = limits
-  const query: Database['query'] = (text, values) =>
-    again(performance.now() + transactionMs, () =>
+  const transaction = transact(transactionMs, statementMs)
+  const query: Database['query'] = (text, values) => {
+    const isSelect = firstWord(text) === 'select'
+    if (sole !== null && !isSelect && mayRaise(text)) return transaction('begin', (sql) => sql.query(text, values))
+    return again(performance.now() + transactionMs, () =>
       on(pools.reads, { prompt: false }, async (client, server) => {
-        if (firstWord(text) !== 'select') await lease?.settle(server.timeline)
+        if (!isSelect) await lease?.settle(server.timeline)
         return connectionOver(client, server, () => statementMs).query(text, values)
       }),
     )
+  }
   const number = createNumbering({ query })
-  const within = numbering(transact(transactionMs, statementMs), number)
+  const within = numbering(transaction, number)
   return {
     query,
     prepared: (name, text, values, read) =>
@@ -107,6 +110,24 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
 }
 
 type Within = <T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number) => Promise<T>
+
+/** `committing`: called before the commit is sent; `sent`: besides, for who must know that it may come from then on. */
+const transactionOf =
+  <T>(of: {
+    readonly begin: string
+    readonly settings: readonly string[]
+    readonly work: (connection: Connection) => Promise<T>
+    readonly committing: () => void
+  }) =>
+  async (connection: Connection, sent: () => void = () => undefined): Promise<T> => {
+    await connection.query(of.begin)
+    for (const setting of of.settings) await connection.query(setting)
+    const result = await of.work(connection)
+    of.committing()
+    sent()
+    await connection.query('commit')
+    return result
+  }
 
 /** Gives revisions to entries that arrived in the transaction, before its caller is answered. */
 const numbering =

@@ -15,6 +15,10 @@ export type ServerEvent =
   | { readonly kind: 'unreachable'; readonly error: unknown }
   /** A journal has a lower revision than this process has read before: acknowledged writes are lost. */
   | { readonly kind: 'history'; readonly log: JournalId; readonly revision: number; readonly known: number }
+  /** This process begins to answer from memory, or ends to, with the reason. */
+  | { readonly kind: 'lease'; readonly ended: string | null }
+  /** So many questions got their positions from memory. */
+  | { readonly kind: 'leased'; readonly questions: number }
 
 export type Fence = {
   /** The timeline of the latest primary that this process has seen; 0 before the first. */
