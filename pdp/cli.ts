@@ -6,7 +6,7 @@ import { addHelpCommand, refuseUnknownHelp } from './shared/process/command/help
 import { finishCommands } from './shared/process/command/json-errors.ts'
 import { endWithReader } from './shared/process/command/output.ts'
 import { readVersion } from './shared/process/command/version.ts'
-import { trustAuthorities } from './shared/process/egress.ts'
+import { trustAuthorities, useProxy } from './shared/process/egress.ts'
 import { EXIT_USAGE, runCommand } from './shared/process/exit.ts'
 import { createLog } from './shared/process/log.ts'
 import { openLogOutput } from './shared/process/log-output.ts'
@@ -30,7 +30,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
     .description('The Portcullis policy decision point: decisions, management and the identity service.')
     .addHelpText(
       'after',
-      `\nEnvironment of serve, migrate, keys and rotate-master-key (secrets also as …_FILE, the path of a file with the value;\nSSL_CERT_FILE names certificate authorities to trust beside those of the system):\n${settingsTable(SETTINGS)}`,
+      `\nEnvironment of serve, migrate, keys and rotate-master-key (secrets also as …_FILE, the path of a file with the value;\nSSL_CERT_FILE names certificate authorities to trust beside those of the system, HTTPS_PROXY the proxy of serve\nfor calls by https, and NO_PROXY its exceptions):\n${settingsTable(SETTINGS)}`,
     )
     .addHelpText(
       'after',
@@ -73,6 +73,7 @@ const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'
 async function serve(io: NodeJS.Process): Promise<void> {
   const { startPdp } = await import('./server/runtime/start.ts')
   trustAuthorities(io.env)
+  useProxy(io.env)
   const config = readConfig(io.env)
   const output = openLogOutput('portcullis-pdp')
   const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: output })

@@ -7,6 +7,7 @@ import type { MasterKeys } from '../shared/base/encryption.ts'
 import type { PostFetch } from '../shared/base/http-json.ts'
 import type { Pdp } from '../shared/domain/decision.ts'
 import type { Branding } from '../shared/pages/brand.ts'
+import type { ProxySettings } from '../shared/process/egress.ts'
 import type { Log } from '../shared/process/log.ts'
 import type { Fetch } from '../shared/token/remote-keys.ts'
 import type { ReplayMemory } from '../shared/token/replay.ts'
@@ -48,6 +49,8 @@ export type IdentityDeps = {
   readonly account?: AccountSettings
   /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
   readonly internalHosts?: readonly string[]
+  /** Through which all other hosts are called. Default: none. */
+  readonly proxy?: ProxySettings | null
   /** Settings for clients that nobody registered; absent: there are none. */
   readonly clientDocuments?: ClientDocumentSettings
   /** Called after each call of the token hook, for a counter. */

@@ -97,7 +97,7 @@ export async function createIdentity(deps: IdentityDeps): Promise<Identity> {
   const verifyProof = createProofVerifier({ clock, replay })
   const events = createEvents(deps)
   const mail = { mailer: deps.account?.mailer ?? null, deliveries: createDeliveries(deps) }
-  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [] })
+  const guard = createGuardedPost({ internalHosts: deps.internalHosts ?? [], proxy: deps.proxy ?? null })
   const shared = {
     ring,
     bindings,

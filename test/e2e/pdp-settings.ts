@@ -70,6 +70,7 @@ export function pdpSettings({
     embedEntitlements: 'off',
     clientDocuments: null,
     internalHosts: [],
+    proxy: null,
     changesKeptDays: null,
     console: false,
     decisionsKeptDays: 0,

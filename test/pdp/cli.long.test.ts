@@ -151,6 +151,12 @@ describe('portcullis-pdp', () => {
     await new Promise((done) => server.close(done))
   })
 
+  test('does not start with a proxy that has no URL, and repeats none of its text', async () => {
+    const { status, out, err } = await endOf(start([], { ...ANY_PORTS, HTTPS_PROXY: 'socks5://ann:word@proxy:1080' }))
+    expect([status, err]).toEqual([64, expect.stringContaining('HTTPS_PROXY is not the URL of a proxy')])
+    expect(out + err).not.toContain('word')
+  })
+
   test('says one line when the database cannot be reached', async () => {
     const { status, err } = await endOf(start([], { ...ANY_PORTS, DATABASE_URL: 'postgresql://a:b@127.0.0.1:1/x' }))
     expect([status, err]).toEqual([

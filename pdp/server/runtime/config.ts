@@ -10,6 +10,7 @@ import type { Network } from '../../shared/base/addresses.ts'
 import { parseNetworks } from '../../shared/base/client-address.ts'
 import { messageOf } from '../../shared/base/error-message.ts'
 import { type Branding, parseBranding } from '../../shared/pages/brand.ts'
+import { type ProxySettings, proxyOf } from '../../shared/process/egress.ts'
 import { type EnvironmentReader, oneOf, readEnvironment } from '../../shared/process/environment.ts'
 import type { KeyPairFiles } from '../../shared/process/key-pair-files.ts'
 import {
@@ -67,6 +68,8 @@ export type PdpConfig = {
   readonly lease: 'sole' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
+  /** Through which hosts outside are called by https; null: none. */
+  readonly proxy: ProxySettings | null
   /** Settings for clients that nobody registered; null: there are none. */
   readonly clientDocuments: ClientDocumentSettings | null
   /** Where mail is sent; null: none is sent. */
@@ -120,6 +123,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       ...readDatabase(reader),
       databaseSchema: reader.parsed('PORTCULLIS_DATABASE_SCHEMA', parseSchema),
       internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
+      proxy: proxyOf(environment),
       clientDocuments: readClientDocuments(reader),
       // Without an SMTP server, mail of a PDP that listens on loopback is written into its data directory.
       mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),

@@ -19,11 +19,11 @@ export type Receiving = Pick<Receiver, 'push' | 'close'> & {
 }
 
 export function receiveSignals(
-  { issuer, internalHosts }: PdpConfig,
+  { issuer, internalHosts, proxy }: PdpConfig,
   deps: Pick<ReceiverDeps, 'sql' | 'masterKeys' | 'log'> & { readonly registry: Registry },
 ): Receiving {
   const { sql, masterKeys, log, registry } = deps
-  const calls = createGuardedPost({ internalHosts })
+  const calls = createGuardedPost({ internalHosts, proxy })
   const receiver = startReceiver({
     ...{ sql, masterKeys, log },
     issuer,

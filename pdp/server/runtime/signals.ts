@@ -6,6 +6,7 @@ import type { Atomically } from '../../engine/store/postgres/unit-of-work.ts'
 import type { Identity } from '../../identity/identity.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 import { createGuardedPost } from '../../shared/base/guarded-post.ts'
+import type { ProxySettings } from '../../shared/process/egress.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { DeliveryOutcome } from '../../signals/transmitter/deliverer.ts'
 import { createTransmitter, type Transmitter } from '../../signals/transmitter/transmitter.ts'
@@ -43,6 +44,7 @@ export function createCommits(): Commits {
 export function startSignals(deps: {
   readonly issuer: string
   readonly internalHosts: readonly string[]
+  readonly proxy: ProxySettings | null
   readonly sql: Sql
   readonly identity: Pick<Identity, 'signSet' | 'publicKeys'>
   readonly masterKeys: MasterKeys
@@ -58,7 +60,7 @@ export function startSignals(deps: {
     log,
     signSet: identity.signSet,
     publishedKids: () => new Set(identity.publicKeys().flatMap(({ kid }) => (kid === undefined ? [] : [kid]))),
-    post: createGuardedPost({ internalHosts: deps.internalHosts }),
+    post: createGuardedPost({ internalHosts: deps.internalHosts, proxy: deps.proxy }),
     clock: Date.now,
     random: Math.random,
     onOutcome: signalMetrics(deps.registry, deps.sql),

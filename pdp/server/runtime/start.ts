@@ -99,9 +99,11 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   const identity = await openIdentity(config, { data, trustedProxies, registry, log, shutdown })
   const receiver = receiveSignals(config, { sql, masterKeys, registry, log })
   shutdown.add('signals', () => receiver.close())
-  const { issuer, internalHosts } = config
+  const { issuer, internalHosts, proxy } = config
   const { commits } = data
-  const transmitter = startSignals({ issuer, internalHosts, sql, identity, masterKeys, commits, registry, log })
+  const transmitter = startSignals({
+    ...{ issuer, internalHosts, proxy, sql, identity, masterKeys, commits, registry, log },
+  })
   shutdown.add('signal streams', () => transmitter.close())
   const atomically = reachAtomically(data.atomically, { identity: identity.within, transmitter })
   const routes = identity.routes(createAcceptance({ atomically, find: identity.invitations.find }))
@@ -235,6 +237,7 @@ async function openIdentity(
     requireSecondFactor: config.secondFactor === 'required',
     account: await accountSettings(config, { log }),
     internalHosts: config.internalHosts,
+    proxy: config.proxy,
     branding: config.branding,
     ...(config.clientDocuments === null ? {} : { clientDocuments: config.clientDocuments }),
     onHookOutcome: hookOutcomes(registry),

@@ -66,15 +66,23 @@ export type GuardedPost = {
   close(): void
 }
 
-/** `internalHosts`: hosts (`host` or `host:port`) that may have internal addresses and may be called by http. */
+/**
+ * `internalHosts`: hosts (`host` or `host:port`) that may have internal addresses and may be called by http; no proxy is used for them.
+ * `proxy`: calls by https go through it, and it resolves their names: then it is the proxy that must refuse internal addresses.
+ */
 export function createGuardedPost(options: {
   readonly internalHosts: readonly string[]
+  readonly proxy?: { readonly https_proxy: string; readonly no_proxy: string | undefined } | null
   readonly lookup?: typeof lookupHost
 }): GuardedPost {
   const allowed = new Set(options.internalHosts.map((host) => host.toLowerCase()))
   const isAllowed = (url: URL): boolean => allowed.has(url.host) || allowed.has(url.hostname)
   const agents = { 'http:': new HttpAgent({ keepAlive: true }), 'https:': new HttpsAgent({ keepAlive: true }) }
-  const resolve = options.lookup ?? lookupHost
+  const outside =
+    options.proxy == null
+      ? agents['https:']
+      : new HttpsAgent({ keepAlive: true, proxyEnv: { ...options.proxy }, maxCachedSessions: 0 })
+  const guardedLookup = guard(options.lookup ?? lookupHost)
 
   function parse(text: string): URL {
     const url = URL.parse(text)
@@ -90,30 +98,23 @@ export function createGuardedPost(options: {
     return url
   }
 
-  /** Checks the addresses of the connection itself, so that a name cannot resolve to another address after the check. */
-  const guardedLookup: LookupFunction = (host, { all, ...wanted }, done) => {
-    resolve(host, { ...wanted, all: true }, (error, found) => {
-      const addresses: readonly LookupAddress[] = found ?? []
-      const [first] = addresses
-      if (error !== null || first === undefined) return done(error ?? new Error(`${host} has no address`), '')
-      if (addresses.some(({ address }) => isInternalAddress(address)))
-        return done(new TargetRefused('its host resolves to an internal address'), '')
-      return all === true ? done(null, [...addresses]) : done(null, first.address, first.family)
-    })
-  }
-
   const send: GuardedPost['send'] = async ({ method, url: text, headers, body, deadlineMs, bytesMax, signal }) => {
     const url = parse(text)
     const isPlain = url.protocol === 'http:'
     const deadline = AbortSignal.timeout(deadlineMs)
+    const ending = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
     const response = await new Promise<IncomingMessage>((answered, failed) => {
       const request = (isPlain ? requestHttp : requestHttps)(url, {
         method,
         headers: { ...headers, ...(body !== undefined && { 'content-length': String(Buffer.byteLength(body)) }) },
-        agent: isPlain ? agents['http:'] : agents['https:'],
-        signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-        ...(isAllowed(url) ? {} : { lookup: guardedLookup }),
+        signal: ending,
+        ...(isAllowed(url)
+          ? { agent: isPlain ? agents['http:'] : agents['https:'] }
+          : // The time ends a connection through a silent proxy.
+            { agent: outside, lookup: guardedLookup, timeout: deadlineMs }),
       })
+      // While a proxy is silent, the request itself ignores the signal.
+      ending.addEventListener('abort', () => failed(ending.reason), { once: true })
       request.on('response', answered)
       request.on('error', failed)
       request.end(body)
@@ -128,7 +129,21 @@ export function createGuardedPost(options: {
     post: (call) => send({ ...call, method: 'POST' }),
     send,
     close() {
-      for (const agent of Object.values(agents)) agent.destroy()
+      for (const agent of [...Object.values(agents), outside]) agent.destroy()
     },
   }
 }
+
+/** Checks the addresses of the connection itself, so that a name cannot resolve to another address after the check. */
+const guard =
+  (resolve: typeof lookupHost): LookupFunction =>
+  (host, { all, ...wanted }, done) => {
+    resolve(host, { ...wanted, all: true }, (error, found) => {
+      const addresses: readonly LookupAddress[] = found ?? []
+      const [first] = addresses
+      if (error !== null || first === undefined) return done(error ?? new Error(`${host} has no address`), '')
+      if (addresses.some(({ address }) => isInternalAddress(address)))
+        return done(new TargetRefused('its host resolves to an internal address'), '')
+      return all === true ? done(null, [...addresses]) : done(null, first.address, first.family)
+    })
+  }

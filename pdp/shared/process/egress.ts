@@ -1,4 +1,4 @@
-/** How a process reaches issuers outside: through which proxy, and by which certificate authorities. */
+/** How a process reaches others outside: through which proxy, and by which certificate authorities. */
 import { readFileSync } from 'node:fs'
 import { setGlobalProxyFromEnv } from 'node:http'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
@@ -7,15 +7,15 @@ import { ConfigError } from './exit.ts'
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
 
 /** A proxy as `node:http` takes it. Calls by http, which are to loopback only, use none. */
-export type Proxy = { readonly https_proxy: string; readonly no_proxy: string | undefined }
+export type ProxySettings = { readonly https_proxy: string; readonly no_proxy: string | undefined }
 
 /** The proxy of `HTTPS_PROXY`, but for hosts of `NO_PROXY`; null: connections need none. */
-export function proxyOf(environment: { readonly [name: string]: string | undefined }): Proxy | null {
+export function proxyOf(environment: { readonly [name: string]: string | undefined }): ProxySettings | null {
   const { HTTPS_PROXY = '', https_proxy = HTTPS_PROXY, NO_PROXY, no_proxy = NO_PROXY } = environment
   return https_proxy === '' ? null : { https_proxy, no_proxy }
 }
 
-/** `fetch`, by which people are signed in, goes through the proxy. Throws ConfigError for a proxy that has no valid URL. */
+/** `fetch` goes through the proxy from now on. Throws ConfigError for a proxy that has no valid URL. */
 export function useProxy(environment: NodeJS.ProcessEnv): void {
   const proxy = proxyOf(environment)
   if (proxy === null) return

@@ -59,6 +59,7 @@ describe('readConfig', () => {
       entitlementSource: null,
       embedEntitlements: 'claims-mode',
       internalHosts: [],
+      proxy: null,
       mail: { folder: `${process.cwd()}/.data/mail` },
       knownPasswordsFile: null,
       branding: {},
