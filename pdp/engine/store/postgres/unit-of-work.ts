@@ -78,7 +78,7 @@ function inOrder(locks: readonly Lock[]): Ordered {
   if (whole.includes(DIRECTORY)) return { people: [], beside: new Set(), whole: wholeInOrder([...whole, ...beside]) }
   return {
     people: [...new Set(people)].sort(),
-    beside: new Set(people.length === 0 ? beside : [DIRECTORY, ...beside]).difference(new Set(whole)),
+    beside: new Set((people.length === 0 ? beside : [DIRECTORY, ...beside]).filter((log) => !whole.includes(log))),
     whole: wholeInOrder(whole),
   }
 }
