@@ -17,8 +17,9 @@ import type { Fence } from './fence.ts'
 /** `schema`: quoted, with a dot, or empty. A transaction that has the lock lets no lease begin before it ends. */
 export const sharedLock = (schema = ''): string =>
   `pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.soleLease}, '${schema}sole_lease'::regclass::oid::int)`
-/** Nobody waits: a row that another has locked is being taken away. */
-const FREE = 'singleton in (select singleton from sole_lease where singleton for update skip locked)'
+/** Nobody waits, and nobody locks a row that is not as asked: one that another has locked is being taken away. */
+const where = (is: string): string =>
+  `where ${is} and singleton in (select singleton from sole_lease where ${is} for update skip locked)`
 /** A PDP counts for a minute after it was seen, as for the number of connections. Embedded ones are not among them. */
 const CONDITION = `
   (extract(epoch from clock_timestamp()) * 1000)::float8 as "clockMs", ${TIMELINE} as timeline,
@@ -28,15 +29,16 @@ const TRY = `
   select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.soleLease}, 'sole_lease'::regclass::oid::int) as free, ${CONDITION}`
 // Sent after TRY has the lock, so that it sees what each raise before it has left.
 const BEGIN = `
-  update sole_lease set id = $1, renewed_at = clock_timestamp() where (id is null or id = any($2)) and ${FREE} returning 1`
+  update sole_lease set id = $1, renewed_at = clock_timestamp() ${where('(id is null or id = any($2))')} returning 1`
 // It need not wait for the disk: a renewal that a crash loses does not matter.
 const RENEW = `
-  update sole_lease set renewed_at = clock_timestamp() where id = $1 and ${FREE}
+  update sole_lease set renewed_at = clock_timestamp() ${where('id = $1')}
   returning set_config('synchronous_commit', 'off', true), ${CONDITION}`
-const RELEASE = `update sole_lease set id = null where id = any($1) and ${FREE}`
+const RELEASE = `update sole_lease set id = null ${where('id = any($1)')}`
 // Its process has ended without a word. In case that it only seems so, this waits as a write does.
 const TAKE_AWAY = `
-  update sole_lease set id = null where id is not null and renewed_at < clock_timestamp() - interval '10 s' and ${FREE}
+  update sole_lease set id = null
+  ${where("id is not null and renewed_at < clock_timestamp() - interval '10 s'")}
   returning 1`
 const OUTWAIT = 'select pg_sleep(0.05) from generate_series(1, 50)'
 // Writers that are under way end first. Those that come meanwhile wait, but not for long.
