@@ -115,6 +115,7 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
       const part = own(
         nodePart({ name: `pdp-${at}`, folder, args: [join(ROOT, 'pdp/main.ts'), 'serve'], env, readiness }),
       )
+      await part.start()
       pdps.push({ part, http: `http://127.0.0.1:${http}`, readiness })
     }
     const servicePort = await freePort()
@@ -127,6 +128,7 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
         ready: () => canConnect(servicePort),
       }),
     )
+    await upstream.start()
     const sidecars: Sidecar[] = []
     for (let at = 0; at < counts.sidecars; at += 1) {
       const addresses = []
@@ -141,11 +143,9 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
       const args = [join(ROOT, 'sidecar/main.ts'), 'run', '-f', path, ...listen]
       const env: { [name: string]: string } = toRedis === null ? {} : { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }
       const part = own(nodePart({ name: `sidecar-${at}`, folder, args, env, readiness }))
+      await part.start()
       sidecars.push({ part, port, readiness })
     }
-    // The first PDP makes the tables; the sidecars ask it for its keys.
-    await Promise.all([upstream, ...pdps.slice(0, 1).map(({ part }) => part)].map((part) => part.start()))
-    await Promise.all([...pdps.slice(1), ...sidecars].map(({ part }) => part.start()))
     return {
       folder,
       postgres,

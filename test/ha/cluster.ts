@@ -154,9 +154,8 @@ async function build({ bin, patroni }: Programs, { folder, parts, members, stand
     const place = { name, port, restPort, shown, restShown, etcdPort: link.port, dataFolder, bin }
     writeFileSync(file, JSON.stringify(settingsOf(place)))
     const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${restPort}/health`)).ok
-    const agent = run(name, { file: 'python3', args: ['-m', 'patroni', file], ready })
+    const agent = await own(run(name, { file: 'python3', args: ['-m', 'patroni', file], ready }))
     members.push({ name, agent, port, restPort, dataFolder, link, fromMembers })
-    await own(agent)
   }
   await start('n1')
   await Promise.all(['n2', 'n3'].slice(0, standbys).map(start))

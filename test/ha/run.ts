@@ -141,7 +141,7 @@ const isShort = values.short === true
 const COUNTS = isShort ? { pdps: 2, sidecars: 1 } : { pdps: 3, sidecars: 2 }
 const STANDBYS = isShort ? 1 : 2
 const SETTLE_MS = isShort ? 1_000 : 3_000
-const LASTS_MS_MAX = isShort ? 2_000 : 40_000
+const LASTS_MS_MAX = isShort ? 5_000 : 40_000
 const names = isShort ? ['switchover'] : positionals
 const faults = HA_FAULTS.filter(({ name }) => names.length === 0 || names.includes(name))
 const settings: readonly Setting[] = (['keeps', 'cuts'] as const).flatMap((address) =>
