@@ -1,5 +1,6 @@
 /** Locks a journal, a journal beside others, or one person's part of the directory, before reading what a write depends on. */
 import { DIRECTORY, type ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
+import { ADVISORY_LOCKS } from './advisory-locks.ts'
 import type { Queries } from './directory.ts'
 
 /**
@@ -13,13 +14,22 @@ export async function lockJournal(sql: Queries, log: JournalId): Promise<void> {
   await sql.query('select 1 from revision where organization_id = $1 for update', [log])
 }
 
+// PostgreSQL lets one who locks a row beside others overtake one who waits to have it alone; nobody overtakes at an advisory lock.
+const IN_TURN = `select pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.directory})`
+/** Waits until nobody locks the directory beside others. Call it before locking the whole directory. */
+export async function awaitDirectory(sql: Queries): Promise<void> {
+  await sql.query(`select pg_advisory_xact_lock(${ADVISORY_LOCKS.directory})`)
+}
+
 export async function lockBeside(sql: Queries, log: JournalId): Promise<void> {
+  if (log === DIRECTORY) await sql.query(IN_TURN)
   await sql.query('select 1 from revision where organization_id = $1 for key share', [log])
 }
 
 // `for key share` is compatible with itself, but not with the locks that lockJournal and a raised revision take.
 const LOCK_PERSON = `
-  with beside as materialized (select 1 from revision where organization_id = '${DIRECTORY}' for key share)
+  with turn as materialized (${IN_TURN}),
+  beside as materialized (select 1 from revision, turn where organization_id = '${DIRECTORY}' for key share of revision)
   select 1 from user_account, beside where user_id = $1 for no key update of user_account`
 
 /**

@@ -2,7 +2,7 @@
 import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { Store } from '../contract.ts'
 import type { Queries, Sql, Transaction } from '../directory.ts'
-import { type Lock, lockBeside, lockPerson } from '../journal-lock.ts'
+import { awaitDirectory, type Lock, lockBeside, lockPerson } from '../journal-lock.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { ServerEvent } from './connection/fence.ts'
 import { type JournalTurns, NO_JOURNAL_TURNS, type Turn } from './connection/journal-turns.ts'
@@ -87,6 +87,7 @@ async function lockAll(sql: Queries, { people, beside, whole }: Ordered): Promis
   if (beside.has(DIRECTORY) && people.length === 0) await lockBeside(sql, DIRECTORY)
   for (const user of people) await lockPerson(sql, user)
   if (beside.has(ENVIRONMENT)) await lockBeside(sql, ENVIRONMENT)
+  if (whole.includes(DIRECTORY)) await awaitDirectory(sql)
   if (whole.length > 0) await lockJournals(sql, whole)
 }
 

@@ -109,6 +109,20 @@ test.each<[string, readonly Lock[], readonly Lock[]]>([
   inTurn(one, () => beside.atomically({ logs: other }, async () => undefined)),
 )
 
+test('who needs the whole directory is not overtaken by those who go on beside each other', async () => {
+  const order: string[] = []
+  const later: Promise<unknown>[] = []
+  await node.sql.transaction(async (tx) => {
+    await lockPerson(tx, 'ann')
+    later.push(beside.atomically({ logs: [DIRECTORY] }, async () => void order.push('whole')))
+    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
+    later.push(change('bob').then(() => void order.push('bob')))
+    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(2)
+  })
+  await Promise.all(later)
+  expect(order).toEqual(['whole', 'bob'])
+})
+
 test('of two who take one address at once, one gets it, and the other is told', async () => {
   const outcomes = await Promise.allSettled(
     ['d1', 'd2', 'd3', 'd4'].map((id, n) => {
