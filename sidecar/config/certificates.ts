@@ -34,8 +34,14 @@ export type DoorKeys = {
 export const NO_PEM: Pem = { ca: null, cert: null, key: null }
 /** The certificates of a route file that names none. */
 export const NO_CERTIFICATES: Certificates = {
-  ...{ upstream: NO_PEM, upstreams: new Map(), pdp: NO_PEM, tls: null, doors: [] },
-  ...{ signIn: null, assertion: null, mcp: null },
+  upstream: NO_PEM,
+  upstreams: new Map(),
+  pdp: NO_PEM,
+  tls: null,
+  doors: [],
+  signIn: null,
+  assertion: null,
+  mcp: null,
 }
 
 const SECRET = /^[\x21-\x7e]{32,1024}$/

@@ -161,7 +161,9 @@ function exampleOf(rule: AnswerRule, context: Route['context'], of: ValueOptions
   }
   return async (answer, allowed) => {
     const filter = itemFilter(rule, async (items) => items.map((item) => holds(item, allowed)), {
-      ...{ bytesMax: 0, shadow: false, count: { kept: 0, removed: 0 } },
+      bytesMax: 0,
+      shadow: false,
+      count: { kept: 0, removed: 0 },
     })
     if (rule.each.kind !== 'lines') return (await filter.edit(answer)) ?? ''
     const lines = answer.split(/(?<=\n)/)

@@ -6,7 +6,7 @@ import type { Identity } from './fields.ts'
 import { FIELD_CHARS_MAX, verifiedClaim } from './identity-fields.ts'
 
 export type AssertionEntry = {
-  /** The name of the field that holds it, in lower case. */
+  /** The HTTP field that carries the assertion, in lower case. */
   readonly header: string
   readonly audience: string
   /** Claims of the client's token that the assertion repeats. */
@@ -60,7 +60,12 @@ export function createAssertion(
     const repeated = names.map((name) => [name, verifiedClaim(claims, name)] as const)
     const payload = base64url({
       ...Object.fromEntries(repeated.filter(([, value]) => value !== undefined)),
-      ...{ iss: issuer, sub: subject, aud: audience, iat, exp: iat + LIFETIME_SECONDS, client_id: client },
+      iss: issuer,
+      sub: subject,
+      aud: audience,
+      iat,
+      exp: iat + LIFETIME_SECONDS,
+      client_id: client,
       ...(organization !== null && { org: organization }),
       ...(scopes.size > 0 && { scope: [...scopes].join(' ') }),
     })

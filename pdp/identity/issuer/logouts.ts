@@ -115,7 +115,11 @@ async function tokenOf({ issuer, clock, sign }: LogoutsDeps, { client, user, sid
   const iat = Math.floor(clock() / 1_000)
   const about = { sub: user, ...(session && { sid }) }
   const { token } = await sign({
-    ...{ iss: issuer, aud: client, iat, exp: iat + TOKEN_SECONDS, jti: randomUUID() },
+    iss: issuer,
+    aud: client,
+    iat,
+    exp: iat + TOKEN_SECONDS,
+    jti: randomUUID(),
     ...about,
     events: { [LOGOUT_EVENT]: {} },
   })

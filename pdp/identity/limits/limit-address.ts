@@ -1,4 +1,4 @@
-/** The address by which limits before a sign-in count: an IPv4 address or a /64 of IPv6, taken from behind the trusted proxies. */
+/** The client address to which limits apply before a person has signed in: an IPv4 address or an IPv6 /64. Trusted proxies are skipped. */
 import type { IncomingMessage } from 'node:http'
 import { clientOf, type Networks } from '../../shared/base/addresses.ts'
 import { clientAddress } from '../../shared/base/client-address.ts'

@@ -54,6 +54,7 @@ export function createClientKeys(deps: {
 
 const jwkOf = ({ kid, publicKey }: VerifyKey, alg: AlgorithmName): JWK => ({
   ...JSON.parse(JSON.stringify(publicKey.export({ format: 'jwk' }))),
-  ...{ alg, use: 'sig' },
+  alg,
+  use: 'sig',
   ...(kid !== null && { kid }),
 })

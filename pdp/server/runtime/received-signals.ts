@@ -25,7 +25,9 @@ export function receiveSignals(
   const { sql, masterKeys, log, registry } = deps
   const calls = createGuardedPost({ internalHosts, proxy })
   const receiver = startReceiver({
-    ...{ sql, masterKeys, log },
+    sql,
+    masterKeys,
+    log,
     issuer,
     fetch: guardedFetch(calls),
     clock: Date.now,
@@ -58,7 +60,8 @@ export function streamMetrics(registry: Registry, states: () => Promise<readonly
   const fresh = sharedReading(STATES_AGE_MS, async () => set(await states()))
   const gauge = (name: string, help: string): Gauge =>
     new Gauge({
-      ...{ name: `portcullis_received_stream_${name}`, help },
+      name: `portcullis_received_stream_${name}`,
+      help,
       labelNames: ['issuer'],
       registers: [registry],
       collect: async () => void (await fresh()),

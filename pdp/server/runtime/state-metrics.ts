@@ -99,7 +99,10 @@ function tableMetrics(registry: Registry, sql: Queries): void {
   const fresh = sharedReading(TABLES_AGE_MS, read)
   const gauge = (name: string, help: string, labelNames: readonly string[] = []): Gauge =>
     new Gauge({
-      ...{ name: `portcullis_${name}`, help, labelNames: [...labelNames], registers: [registry] },
+      name: `portcullis_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: [registry],
       collect: async () => void (await fresh()),
     })
   const rows = gauge('table_rows', 'Rows of each table as PostgreSQL estimates them.', ['table'])

@@ -47,7 +47,8 @@ export async function openRedis(
         ? impatient(
             new Cluster([...place.nodes], {
               ...CLUSTER_OPTIONS,
-              ...{ keyPrefix, redisOptions: { ...all, ...place.redisOptions } },
+              keyPrefix,
+              redisOptions: { ...all, ...place.redisOptions },
             }),
           )
         : new Redis({ ...all, ...place, keyPrefix })
@@ -124,7 +125,10 @@ function placeOf(text: string): Place {
   if (nodes.length < urls.length || !name || more.length > 0 || !/^\d{0,3}$/.test(db ?? ''))
     throw new Error('must name Sentinels and a primary as redis+sentinel://user:password@host:26379,host:26379/name')
   return {
-    ...{ sentinels: nodes, name: decodeURIComponent(name), db: Number(db ?? 0), failoverDetector: true },
+    sentinels: nodes,
+    name: decodeURIComponent(name),
+    db: Number(db ?? 0),
+    failoverDetector: true,
     ...redisOptions,
     ...(scheme === 'rediss' ? { enableTLSForSentinelMode: true } : {}),
   }

@@ -31,8 +31,14 @@ export async function signInVerdict({
       throw new Error(`its metadata is that of another issuer${describeSlash(issuer, metadata?.issuer)}`)
     const url = new URL(String(metadata.authorization_endpoint))
     const asked = {
-      ...{ client_id: clientId, redirect_uri: redirectUri, response_type: 'code', scope: 'openid', prompt: 'none' },
-      ...{ state: 'check', code_challenge: CHALLENGE, code_challenge_method: 'S256' },
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      response_type: 'code',
+      scope: 'openid',
+      prompt: 'none',
+      state: 'check',
+      code_challenge: CHALLENGE,
+      code_challenge_method: 'S256',
     }
     for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
     const answer = await fetch(url, { redirect: 'manual', signal, headers })

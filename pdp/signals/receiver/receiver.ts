@@ -56,7 +56,11 @@ export function startReceiver(deps: ReceiverDeps): Receiver {
   })
   const receptions = new Map<string, Reception>()
   const receptionDeps = {
-    ...{ sql, masterKeys, fetch, clock, log },
+    sql,
+    masterKeys,
+    fetch,
+    clock,
+    log,
     intake,
     states,
     pushUrlOf: (id: string) => `${deps.issuer}${RECEIVER_PATH}${id}`,

@@ -150,12 +150,16 @@ type End = { readonly ended: Ended; done(): void; fail(error: unknown): void }
 
 function createLeases(deps: QueueDeps & { readonly sql: Queries; readonly feed: Pick<Feed, 'after' | 'newest'> }) {
   const takes = new Batcher<Ask>({
-    ...{ runningMax: 2, itemsMax: TAKEN_MAX, schedule: setImmediate },
+    runningMax: 2,
+    itemsMax: TAKEN_MAX,
+    schedule: setImmediate,
     run: (asks) => takeAll(deps, asks),
     fail: (ask, error) => ask.fail(error),
   })
   const ends = new Batcher<End>({
-    ...{ runningMax: 1, itemsMax: ENDED_MAX, schedule: setImmediate },
+    runningMax: 1,
+    itemsMax: ENDED_MAX,
+    schedule: setImmediate,
     run: (all) => endAll(deps.sql, all),
     fail: (end, error) => end.fail(error),
   })

@@ -79,12 +79,19 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
   const queue = { issuer, masterKeys, signSet, publishedKids, clock }
   const sending = {
     ...queue,
-    ...{ sql, feed, post, random, log },
+    sql,
+    feed,
+    post,
+    random,
+    log,
     openAuthorization: (stream: Pick<Stream, 'id' | 'authorizationSealed'>) => openAuthorization(masterKeys, stream),
     onOutcome: (outcome: DeliveryOutcome) => onOutcome(outcome, 1),
   }
   const scheduler = createScheduler({
-    ...{ issuer, sql: deps.sql, feed, log },
+    issuer,
+    sql: deps.sql,
+    feed,
+    log,
     deliver: createDeliverer(sending),
     heldMax,
     onHolding: (id) => lookAtHeld({ ...sending, heldMax }, id),

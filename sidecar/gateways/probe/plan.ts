@@ -52,7 +52,7 @@ type Guarded = {
   /** The id of the route. */
   readonly route: string
   readonly spellings: readonly Spelling[]
-  /** Methods and tokens with which the sidecar refuses the plain path. A gateway may turn another spelling into it before it asks. */
+  /** Methods and tokens for which the sidecar refuses the path in its normal spelling, to which a gateway may change another spelling. */
   readonly senders: readonly { readonly method: string; readonly claims: Claims }[]
 }
 

@@ -27,8 +27,14 @@ export function send(url: URL, sent: Sent, serverName: string): Promise<Answer |
   const { method, target, fields } = sent
   return new Promise((resolve) => {
     const options = {
-      ...{ host: url.hostname.replaceAll(/[[\]]/g, ''), port: url.port, method, path: target, setHost: false },
-      ...{ agent: false, insecureHTTPParser: true, signal: AbortSignal.timeout(ANSWER_MS) },
+      host: url.hostname.replaceAll(/[[\]]/g, ''),
+      port: url.port,
+      method,
+      path: target,
+      setHost: false,
+      agent: false,
+      insecureHTTPParser: true,
+      signal: AbortSignal.timeout(ANSWER_MS),
       headers: fields.flat(),
     }
     const nothing = (err: unknown): void => resolve(messageOf(err))

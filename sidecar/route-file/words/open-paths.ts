@@ -36,8 +36,14 @@ const isOpenPath = (path: string): boolean => OPEN_PATH.test(path) && !/(^|\/)\.
 const NONE = { forwardToken: false, shadow: false, origins: new Set<string>(), cors: null, guestOrganization: null }
 const routeOf = (path: string, pattern: Pattern, moved: MovedPaths): Route => ({
   ...plainOptions({ ...NONE, ...moved }),
-  ...{ id: `open_paths ${path}`, host: null, hostParameter: null, method: 'GET', pattern },
-  ...{ check: null, withIdentity: false, mcp: null },
+  id: `open_paths ${path}`,
+  host: null,
+  hostParameter: null,
+  method: 'GET',
+  pattern,
+  check: null,
+  withIdentity: false,
+  mcp: null,
 })
 
 /** `path=peers` of the command line, with the path as the service has it. Null: the text has another form. */

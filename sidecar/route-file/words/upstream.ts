@@ -45,8 +45,15 @@ export function readUpstream(reader: YamlReader, node: Node | null): UpstreamEnt
   if (!isMap(reader.resolve(node))) {
     const origin = readOrigin(reader, node)
     const plain = {
-      ...{ http2: false, perClient: false, reuseAfterBody: false },
-      ...{ socketPath: null, serverName: null, host: null, stripPath: null, addPath: null, assertionAudience: null },
+      http2: false,
+      perClient: false,
+      reuseAfterBody: false,
+      socketPath: null,
+      serverName: null,
+      host: null,
+      stripPath: null,
+      addPath: null,
+      assertionAudience: null,
     }
     return origin === null ? null : { origin, ...plain, caFile: null, certFile: null, keyFile: null }
   }

@@ -57,7 +57,7 @@ export function relationViewOf(
   return tuples.length === 0 ? rest : new ContextualView(rest, log, tuples)
 }
 
-/** Issues in the tuples that the question removes; they do not depend on the model. */
+/** Problems of `withoutTuples`, the tuples that the question leaves out. They are found without the model. */
 export function withoutIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
   const place = '/withoutTuples'
   if (tuples.length > CONTEXTUAL_TUPLES_MAX) return [{ place, message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]

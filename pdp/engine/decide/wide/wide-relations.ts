@@ -36,7 +36,10 @@ export class WideRelations {
     this.#side = new SubjectSide(of)
   }
 
-  /** Makes the goal depend, bit by bit, on the parents that may hold the subject. `unmet`: as in AskedRelation. */
+  /**
+   * Makes the goal depend, step by step, on the parents that may hold the subject. `unmet` collects conditions that do not hold.
+   * Always true: `unfinished` says later whether something was left out.
+   */
   parents(goal: Subgoal, rule: From, unmet: string[] | null, lean: Lean): true {
     return this.unfinished.add(goal, this.#parents(goal, rule, unmet, lean))
   }

@@ -95,7 +95,9 @@ export class NodeLease {
     const isOver = sentMs >= this.#untilMs
     const wanted = [...this.#wanted]
     return {
-      ...{ id: this.#id, sentMs, stamp: ++this.#stamp },
+      id: this.#id,
+      sentMs,
+      stamp: ++this.#stamp,
       interests: new Set(wanted),
       acknowledged: new Set(this.#heard.keys()),
       reads: new Set(wanted.filter((log) => isOver || !this.#covered.has(log))),

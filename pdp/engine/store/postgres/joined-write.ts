@@ -38,7 +38,7 @@ export function createJoinedWrite(sql: Queries, schema: string, sole: Pick<SoleH
     await withModels(() => assertChanges(log, changes))
     const xid = known.has(client) ? await transactionOf(client) : await recognize(client, sql)
     known.add(client)
-    // When the application commits is not known here.
+    // The application may commit at any time, so the lease is given up now.
     if (sole !== null) await ask(client, under(schema), [sole.surrender()])
     const [row] = await ask<Row>(
       client,

@@ -32,7 +32,9 @@ export type SealedPlace = {
 
 export const SEALED_PLACES: readonly SealedPlace[] = [
   {
-    ...{ what: 'sign-ins under way', purpose: RECORD_PURPOSE, transient: true },
+    what: 'sign-ins under way',
+    purpose: RECORD_PURPOSE,
+    transient: true,
     nameOf: ([kind = '', id = '']) => nameOfRecord(kind, id),
     ...rowsOf({
       table: 'oidc_record',
@@ -42,22 +44,30 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     }),
   },
   {
-    ...{ what: 'authenticators', purpose: AUTHENTICATOR_PURPOSE, transient: false },
+    what: 'authenticators',
+    purpose: AUTHENTICATOR_PURPOSE,
+    transient: false,
     nameOf: ([user = '']) => nameOfAuthenticator(user),
     ...rowsOf({ table: 'authenticator', key: ['user_id'], sealed: 'secret_sealed' }),
   },
   {
-    ...{ what: 'the token hook', purpose: HOOK_SEALED_AS, transient: false },
+    what: 'the token hook',
+    purpose: HOOK_SEALED_AS,
+    transient: false,
     nameOf: () => HOOK_SEALED_AS,
     ...rowsOf({ table: 'token_hook', key: ['url'], sealed: 'secret_sealed' }),
   },
   {
-    ...{ what: 'identity providers', purpose: PROVIDER_PURPOSE, transient: false },
+    what: 'identity providers',
+    purpose: PROVIDER_PURPOSE,
+    transient: false,
     nameOf: ([id = '']) => id,
     ...rowsOf({ table: 'identity_provider', key: ['provider_id'], sealed: 'secret_sealed' }),
   },
   {
-    ...{ what: 'trusted issuers', purpose: INTROSPECTION_SEALED_AS, transient: false },
+    what: 'trusted issuers',
+    purpose: INTROSPECTION_SEALED_AS,
+    transient: false,
     nameOf: () => INTROSPECTION_SEALED_AS,
     ...rowsOf({
       table: 'trusted_issuer',
@@ -67,7 +77,9 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     }),
   },
   {
-    ...{ what: 'credentials at transmitters', purpose: TRANSMITTER_SEALED_AS, transient: false },
+    what: 'credentials at transmitters',
+    purpose: TRANSMITTER_SEALED_AS,
+    transient: false,
     nameOf: () => TRANSMITTER_SEALED_AS,
     ...rowsOf({
       table: 'trusted_issuer',
@@ -77,17 +89,23 @@ export const SEALED_PLACES: readonly SealedPlace[] = [
     }),
   },
   {
-    ...{ what: 'received streams', purpose: RECEIVED_STREAM_SEALED_AS, transient: false },
+    what: 'received streams',
+    purpose: RECEIVED_STREAM_SEALED_AS,
+    transient: false,
     nameOf: () => RECEIVED_STREAM_SEALED_AS,
     ...rowsOf({ table: 'received_stream', key: ['issuer'], sealed: 'authorization_sealed' }),
   },
   {
-    ...{ what: 'endpoints of signal streams', purpose: AUTHORIZATION_PURPOSE, transient: false },
+    what: 'endpoints of signal streams',
+    purpose: AUTHORIZATION_PURPOSE,
+    transient: false,
     nameOf: ([stream = '']) => nameOfAuthorization(stream),
     ...rowsOf({ table: 'signal_stream', key: ['stream_id'], sealed: 'authorization_sealed' }),
   },
   {
-    ...{ what: 'signing keys', purpose: SIGNING_KEY_PURPOSE, transient: false },
+    what: 'signing keys',
+    purpose: SIGNING_KEY_PURPOSE,
+    transient: false,
     nameOf: ([kid = '']) => kid,
     ...rowsOf({ table: 'signing_key', key: ['kid'], sealed: 'private_jwk_sealed' }),
   },

@@ -87,7 +87,8 @@ export function createDelegations({
     async grant({ organization, client, user }, { scopes, expiresAtMs, context }) {
       const condition = onlyScopes(scopes, Math.floor(clock() / 1_000))
       const tuple: Tuple = {
-        ...{ object: delegationTo(client), relation: ACTS_FOR },
+        object: delegationTo(client),
+        relation: ACTS_FOR,
         subject: `user:${user}`,
         expiresAtMs,
         condition,
@@ -96,7 +97,8 @@ export function createDelegations({
     },
     async end({ organization, client, user }, context) {
       const tuple: Tuple = {
-        ...{ object: delegationTo(client), relation: ACTS_FOR },
+        object: delegationTo(client),
+        relation: ACTS_FOR,
         subject: `user:${user}`,
         expiresAtMs: null,
       }

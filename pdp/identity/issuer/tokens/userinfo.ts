@@ -147,6 +147,7 @@ async function claimsOf(deps: UserinfoDeps, token: TokenRecord): Promise<object 
 
 function refuse(issuer: string, res: ServerResponse, refused: Refused): void {
   const { error, scheme } = refused
+  // RFC 6750 section 3.1: without a token, the challenge has no error code.
   const parameters = {
     ...(error === null ? {} : { error, error_description: refused.message }),
     ...(error === 'insufficient_scope' ? { scope: 'openid' } : {}),

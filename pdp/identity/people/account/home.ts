@@ -107,8 +107,12 @@ async function home(
   const connected = applications.map(({ id, name, at, offline }) => {
     const [text, time] = [offline ? texts.offline : texts.connected, timeOf(at)]
     return row(person, {
-      ...{ end: texts.end, name: 'application', value: id, ending: true },
-      ...{ label: fillText(text, { application: name, time }), text: fill(text, { application: strong(name), time }) },
+      end: texts.end,
+      name: 'application',
+      value: id,
+      ending: true,
+      label: fillText(text, { application: name, time }),
+      text: fill(text, { application: strong(name), time }),
     })
   })
   return shown(

@@ -39,7 +39,10 @@ export async function personOf(parts: AccountParts, { req, res }: AccountVisit):
   if (user === null) return null
   const isRecent = parts.clock() / 1_000 - signedInAt <= FRESH_SECONDS
   return {
-    ...{ user, session, signedInAt, hasCode },
+    user,
+    session,
+    signedInAt,
+    hasCode,
     isFresh: isRecent && (!hasCode || acr === BY_PASSWORD_AND_CODE.acr),
     xsrf: formToken(parts.masterKeys, formsOf(session)),
   }

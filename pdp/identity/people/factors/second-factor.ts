@@ -54,7 +54,7 @@ export type SecondFactor = {
 
 const KINDS = `select exists (select 1 from authenticator where user_id = $1) as app,
   exists (select 1 from passkey where user_id = $1) as passkey`
-/** How long a proposed secret waits for its first code. */
+/** How long a person may take to confirm a new authenticator with its first code. */
 const PROPOSED_MS_MAX = 900_000
 
 type SecondFactorDeps = {

@@ -109,7 +109,7 @@ export function costOf(stored: string): string {
   return `${stored.slice(0, stored.lastIndexOf('$', at - 1))} ${stored.length - at - 1}`
 }
 
-/** A hash of that cost which no secret matches. */
+/** A decoy: checking it takes as long as a real hash of this cost, and no secret matches it. */
 export function hashOfCost(cost: string): string {
   if (cost.startsWith('$2')) return `${cost}${'.'.repeat(22)}${randomText(31)}`
   const [parameters = '', length = '43'] = cost.split(' ')

@@ -188,7 +188,13 @@ async function waitingIn(deps: InteractionDeps, exchange: Exchange, form: URLSea
 function turnOf(deps: InteractionDeps, exchange: Exchange, { sealed, waiting }: After): Turn {
   const { req, res, frame, client, interaction } = exchange
   return {
-    ...{ req, res, frame, waiting, client: client.clientId, at: interaction.uid, purpose: purposeOf(exchange) },
+    req,
+    res,
+    frame,
+    waiting,
+    client: client.clientId,
+    at: interaction.uid,
+    purpose: purposeOf(exchange),
     hidden: sealed === null ? {} : { password_accepted: sealed },
     source: deps.devices.source(req),
   }

@@ -68,7 +68,12 @@ export function createReadAssertion(deps: {
     if (at !== undefined && !(typeof at === 'number' && at <= now + AHEAD_SECONDS_MAX))
       throw refused('auth_time is no time of the past')
     return {
-      ...{ issuer, organizations, clientId, resources, jti, expiresAt: Math.ceil(exp) },
+      issuer,
+      organizations,
+      clientId,
+      resources,
+      jti,
+      expiresAt: Math.ceil(exp),
       user: await links.userOf({ issuer, subject: sub }),
       scopes: scope === undefined ? null : splitScope(scope),
       hasTwoFactors: isText(acr) && trusted?.includes(acr) === true,

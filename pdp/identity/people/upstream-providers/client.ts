@@ -163,7 +163,11 @@ export function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
       headers: answered,
       body: read,
     } = await guard.send({
-      ...{ url, method, headers, deadlineMs: ANSWER_SECONDS * 1_000, bytesMax: BYTES_MAX },
+      url,
+      method,
+      headers,
+      deadlineMs: ANSWER_SECONDS * 1_000,
+      bytesMax: BYTES_MAX,
       ...(text === undefined ? {} : { body: text }),
       ...(signal === undefined ? {} : { signal }),
     })

@@ -44,8 +44,14 @@ export async function leave(
   // A person who is signed in already came for something that needs a recent sign-in.
   const fresh = !connects && (wanted.again === true || person !== null || needsFresh(target))
   const way: Way = {
-    ...{ provider: id, issuer: provider.issuer, clientId: provider.client_id, fresh, target },
-    ...{ nonce: asked.nonce, verifier: asked.verifier, at: Math.floor(account.clock() / 1_000) },
+    provider: id,
+    issuer: provider.issuer,
+    clientId: provider.client_id,
+    fresh,
+    target,
+    nonce: asked.nonce,
+    verifier: asked.verifier,
+    at: Math.floor(account.clock() / 1_000),
     connects: connects && person !== null ? { user: person.user.id, session: person.session.uid } : null,
   }
   try {

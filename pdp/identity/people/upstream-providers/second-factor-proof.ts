@@ -12,7 +12,13 @@ type Second = { readonly waiting: Waiting; readonly hidden: { readonly [name: st
 export const PROOF = 'proof of an account'
 
 const turnOf = ({ account }: UpstreamParts, { req, res, frame }: AccountVisit, second: Second) => ({
-  ...{ req, res, frame, ...second, purpose: { kind: 'account' } as const, at: PROOF, client: PAGE },
+  req,
+  res,
+  frame,
+  ...second,
+  purpose: { kind: 'account' } as const,
+  at: PROOF,
+  client: PAGE,
   source: account.devices.source(req),
 })
 

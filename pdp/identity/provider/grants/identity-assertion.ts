@@ -50,7 +50,10 @@ export function identityAssertionGrant(deps: Deps): (ctx: TokenEndpointGrantCont
     if (!(await provider.ReplayDetection.unique(asserted.issuer, asserted.jti, asserted.expiresAt)))
       throw new errors.InvalidGrant('the assertion was used before')
     const grantId = await deps.consent.grant(provider, {
-      ...{ accountId: asserted.user, client, organization, sessionUid: null },
+      accountId: asserted.user,
+      client,
+      organization,
+      sessionUid: null,
       params: { resource: resource.identifier(), scope: scope ?? '' },
     })
     if (grantId === undefined) throw new errors.InvalidGrant(NOT_THEIRS)
@@ -64,7 +67,10 @@ export function identityAssertionGrant(deps: Deps): (ctx: TokenEndpointGrantCont
     ctx.oidc.entity('AccessToken', token)
     const accessToken = await token.save()
     ctx.body = buildTokenResponse(provider, {
-      ...{ accessToken, expiresIn: token.expiration, scope, tokenType: token.tokenType },
+      accessToken,
+      expiresIn: token.expiration,
+      scope,
+      tokenType: token.tokenType,
     })
   }
 }

@@ -193,8 +193,13 @@ async function childGrant(
   if (scope !== undefined) grant.addResourceScope(child.resource, scope)
   const grantId = await grant.save()
   const binding = {
-    ...{ grantId, organization, user: subject.subject.id, client: client.clientId },
-    ...{ sessionUid: subject.sessionUid, parentGrantId: subject.grantId, offline: subject.sessionUid === null },
+    grantId,
+    organization,
+    user: subject.subject.id,
+    client: client.clientId,
+    sessionUid: subject.sessionUid,
+    parentGrantId: subject.grantId,
+    offline: subject.sessionUid === null,
   }
   // In the parent's organization no membership is needed, because the grant ends with its parent.
   if (organization === subject.organization) await bindings.bind(binding)

@@ -65,7 +65,7 @@ async function showVersion(visit: ConsoleVisit, current: StoredManifest, revisio
   const { app } = current
   const version = await versionAt(visit, app, revision)
   const text = version.manifest.model ?? ''
-  // A kept URL may lead here although its version is in force again.
+  // A bookmark may lead to a version that is in force again: then there is nothing to compare.
   const isCompared = visit.query('compare') === '1' && text !== (current.model ?? '')
   const found = isCompared ? await comparedForm(visit, { current, text }) : null
   return {

@@ -180,7 +180,10 @@ async function unknownSubject(visit: ConsoleVisit, { kind }: List): Promise<Html
   if (subject === null || (await existsAsSubject(visit.deps.management.directory, subject, org ?? ''))) return EMPTY
   const meant = await didYouMeanPerson(visit, subject, (near) =>
     address('what', {
-      ...{ org, subject: near, relation: query('relation'), type: query('type') },
+      org,
+      subject: near,
+      relation: query('relation'),
+      type: query('type'),
       ...parametersOf(supposedOf(visit)),
     }),
   )

@@ -73,8 +73,14 @@ function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | nul
 function wallClock(ms: number, zone: string): number {
   if (zone === 'UTC') return ms
   const format = new Intl.DateTimeFormat('en-US', {
-    ...{ timeZone: zone, hourCycle: 'h23' },
-    ...{ year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' },
+    timeZone: zone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
   })
   const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]))
   const at = (part: Intl.DateTimeFormatPartTypes): number => parts.get(part) ?? 0

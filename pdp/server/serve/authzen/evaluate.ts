@@ -26,7 +26,7 @@ type Group = {
   readonly entitlements: string[]
   answer: Answer | null
 }
-/** An item with an unknown subject, or with a name that no grant can have, is denied without a question. */
+/** Marks an item whose subject is unknown, or whose name no grant can have: it is denied, and the PDP is not asked about it. */
 const UNKNOWN = 'unknown'
 type Item = Placed | typeof UNKNOWN | RequestProblem
 

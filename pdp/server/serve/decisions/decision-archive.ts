@@ -136,8 +136,14 @@ function createBatch(): { readonly add: AnswerObserver['answered']; readonly tak
         if (denials.length >= DENIALS_MAX) leftOut += 1
         else
           denials.push({
-            ...{ organization, atMs, subject: subjectName(subject), reason, route, decisionId },
-            ...{ relation, resource },
+            organization,
+            atMs,
+            subject: subjectName(subject),
+            reason,
+            route,
+            decisionId,
+            relation,
+            resource,
             askedAs: { app, isWhole: isWhole(token, question), ...actingFor(token, question) },
             requestId: shortened(question.requestId),
           })

@@ -108,8 +108,8 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
 
 /** The state that stands for a guest; null: the caller may not ask this. A guest has no token, so only permissions are answered. */
 function guestFor({ guest, handle, entitlements }: StreamQuestion, group: string | null): TokenState | null {
-  const isAsked = handle === 0 && entitlements.length === 0
-  return isAsked && (group === null || group === tenantGroup(tenantOf(guest))) ? guestOf(guest) : null
+  const asksPermissionsOnly = handle === 0 && entitlements.length === 0
+  return asksPermissionsOnly && (group === null || group === tenantGroup(tenantOf(guest))) ? guestOf(guest) : null
 }
 
 /** The watched questions of one stream, by the ids that the caller chose. */

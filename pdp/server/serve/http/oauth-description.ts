@@ -38,7 +38,10 @@ type Described = {
 
 const post = (operationId: string, { summary, form, required, example, answer }: Described) => ({
   post: {
-    ...{ operationId, summary, tags: ['OAuth'], security: [{ client: [] }, {}] },
+    operationId,
+    summary,
+    tags: ['OAuth'],
+    security: [{ client: [] }, {}],
     requestBody: {
       required: true,
       content: {
@@ -85,7 +88,10 @@ const reading = (
   schema: object,
   { type = JSON_TYPE, error = ERROR }: { readonly type?: string; readonly error?: object } = {},
 ) => ({
-  ...{ operationId, summary, tags: ['OAuth'], security: [] },
+  operationId,
+  summary,
+  tags: ['OAuth'],
+  security: [],
   responses: { 200: { description: 'Done.', content: { [type]: { schema } } }, default: error },
 })
 const read = (operationId: string, summary: string, schema: object) => ({
@@ -101,7 +107,9 @@ const PROBLEM = {
   },
 }
 const USER_CLAIMS = {
-  ...{ type: 'object', required: ['sub'], properties: { sub: { type: 'string' } } },
+  type: 'object',
+  required: ['sub'],
+  properties: { sub: { type: 'string' } },
   examples: [{ sub: 'alice', email: 'alice@example.com', email_verified: true, org: 'acme', org_role: 'developer' }],
 }
 const USERINFO = 'Claims about the person of an access token with the scope openid.'
@@ -123,7 +131,10 @@ const REQUEST = {
   code_challenge_method: { type: 'string', enum: ['S256'] },
 }
 const AUTHORIZE = {
-  ...{ response_type: 'code', client_id: 'web', redirect_uri: 'https://app.example.com/callback', scope: 'openid' },
+  response_type: 'code',
+  client_id: 'web',
+  redirect_uri: 'https://app.example.com/callback',
+  scope: 'openid',
   ...{
     code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
     code_challenge_method: 'S256',
@@ -135,14 +146,19 @@ const AUTHORIZE = {
 export const OAUTH_PATHS = {
   '/oauth/authorize': {
     get: {
-      ...{ operationId: 'authorize', tags: ['OAuth'], security: [] },
+      operationId: 'authorize',
+      tags: ['OAuth'],
+      security: [],
       summary: 'Where an application sends the browser of a person to sign in (RFC 6749 section 4.1.1, with PKCE).',
       parameters: Object.entries({
         client_id: { type: 'string' },
         request_uri: text('From POST /oauth/par.'),
         ...REQUEST,
       }).map(([name, schema]) => ({
-        ...{ name, in: 'query', required: name === 'client_id', schema },
+        name,
+        in: 'query',
+        required: name === 'client_id',
+        schema,
         ...(name in AUTHORIZE && { example: Object.entries(AUTHORIZE).find(([key]) => key === name)?.[1] }),
       })),
       responses: {
@@ -152,13 +168,16 @@ export const OAUTH_PATHS = {
     },
     // OpenID Connect Core 1.0 section 3.1.2.1: both methods.
     post: {
-      ...{ operationId: 'authorizeByForm', tags: ['OAuth'], security: [] },
+      operationId: 'authorizeByForm',
+      tags: ['OAuth'],
+      security: [],
       summary: 'The same with the parameters in a form: it is repeated by GET.',
       requestBody: {
         content: {
           [FORM]: {
             schema: {
-              ...{ type: 'object', examples: [AUTHORIZE] },
+              type: 'object',
+              examples: [AUTHORIZE],
               properties: { client_id: { type: 'string' }, request_uri: { type: 'string' }, ...REQUEST },
             },
           },
@@ -173,7 +192,8 @@ export const OAUTH_PATHS = {
   '/oauth/par': post('pushAuthorizationRequest', {
     summary: 'Takes an authorization request before the browser is sent (RFC 9126).',
     form: REQUEST,
-    ...{ required: ['response_type', 'redirect_uri'], example: AUTHORIZE },
+    required: ['response_type', 'redirect_uri'],
+    example: AUTHORIZE,
     answer: {
       type: 'object',
       properties: { request_uri: { type: 'string' }, expires_in: { type: 'integer' } },
@@ -191,12 +211,17 @@ export const OAUTH_PATHS = {
           'urn:ietf:params:oauth:grant-type:jwt-bearer',
         ],
       },
-      ...{ code: text('For authorization_code.'), redirect_uri: text('For authorization_code.') },
-      ...{ code_verifier: text('For authorization_code.'), refresh_token: text('For refresh_token.') },
-      ...{ scope: { type: 'string' }, resource: text('The audience of the token (RFC 8707).') },
-      ...{ device_code: text('For device_code.'), auth_req_id: text('For ciba.') },
+      code: text('For authorization_code.'),
+      redirect_uri: text('For authorization_code.'),
+      code_verifier: text('For authorization_code.'),
+      refresh_token: text('For refresh_token.'),
+      scope: { type: 'string' },
+      resource: text('The audience of the token (RFC 8707).'),
+      device_code: text('For device_code.'),
+      auth_req_id: text('For ciba.'),
       assertion: text('For jwt-bearer: an identity assertion (ID-JAG).'),
-      ...{ subject_token: text('For token-exchange.'), subject_token_type: text('For token-exchange.') },
+      subject_token: text('For token-exchange.'),
+      subject_token_type: text('For token-exchange.'),
     },
     required: ['grant_type'],
     example: { grant_type: 'client_credentials', scope: 'decisions:read' },
@@ -205,11 +230,14 @@ export const OAUTH_PATHS = {
   '/oauth/device_authorization': post('authorizeDevice', {
     summary: 'Begins a sign-in on a device without a browser (RFC 8628).',
     form: { scope: { type: 'string' } },
-    ...{ required: [], example: { client_id: 'cli', scope: 'openid' } },
+    required: [],
+    example: { client_id: 'cli', scope: 'openid' },
     answer: {
       type: 'object',
       properties: {
-        ...{ device_code: { type: 'string' }, user_code: { type: 'string' }, verification_uri: { type: 'string' } },
+        device_code: { type: 'string' },
+        user_code: { type: 'string' },
+        verification_uri: { type: 'string' },
         ...{
           verification_uri_complete: { type: 'string' },
           expires_in: { type: 'integer' },
@@ -229,7 +257,8 @@ export const OAUTH_PATHS = {
   '/oauth/bc-authorize': post('authorizeBackchannel', {
     summary: 'Asks a person to approve on another device (OpenID Connect CIBA).',
     form: { scope: { type: 'string' }, login_hint: { type: 'string' }, binding_message: { type: 'string' } },
-    ...{ required: ['scope'], example: { scope: 'openid', login_hint: 'alice@example.com' } },
+    required: ['scope'],
+    example: { scope: 'openid', login_hint: 'alice@example.com' },
     answer: {
       type: 'object',
       properties: { auth_req_id: { type: 'string' }, expires_in: { type: 'integer' }, interval: { type: 'integer' } },
@@ -239,12 +268,16 @@ export const OAUTH_PATHS = {
   '/oauth/introspect': post('introspect', {
     summary: 'Says whether a token is active, and what it is (RFC 7662).',
     form: { token: { type: 'string' } },
-    ...{ required: ['token'], example: { token: 'eyJ0eXAiOiJhdCtqd3Qi…' }, answer: INTROSPECTED },
+    required: ['token'],
+    example: { token: 'eyJ0eXAiOiJhdCtqd3Qi…' },
+    answer: INTROSPECTED,
   }),
   '/oauth/revoke': post('revoke', {
     summary: 'Ends a token (RFC 7009). The next decision sees it.',
     form: { token: { type: 'string' } },
-    ...{ required: ['token'], example: { token: 'eyJ0eXAiOiJhdCtqd3Qi…' }, answer: null },
+    required: ['token'],
+    example: { token: 'eyJ0eXAiOiJhdCtqd3Qi…' },
+    answer: null,
   }),
   '/oauth/userinfo': {
     get: reading({ operationId: 'userinfo', summary: USERINFO }, USER_CLAIMS, { error: PROBLEM }),
@@ -255,7 +288,9 @@ export const OAUTH_PATHS = {
     get: reading(
       { operationId: 'jwks', summary: 'The public keys that verify our tokens (RFC 7517).' },
       {
-        ...{ type: 'object', required: ['keys'], properties: { keys: { type: 'array', items: { type: 'object' } } } },
+        type: 'object',
+        required: ['keys'],
+        properties: { keys: { type: 'array', items: { type: 'object' } } },
         examples: [{ keys: [{ kty: 'RSA', kid: 'mE2…', alg: 'RS256', use: 'sig', n: '0vx7…', e: 'AQAB' }] }],
       },
       { type: 'application/jwk-set+json' },

@@ -101,7 +101,10 @@ function present(denied: Awaited<ReturnType<NonNullable<ManagementDeps['archive'
   const { atMs, route, requestId, decisionId, subject, relation, resource, reason, askedAs } = denied
   return {
     at: new Date(atMs).toISOString(),
-    ...{ subject, relation, resource, reason },
+    subject,
+    relation,
+    resource,
+    reason,
     route: route || null,
     request_id: requestId || null,
     decision_id: decisionId,

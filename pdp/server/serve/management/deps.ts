@@ -14,7 +14,7 @@ import type { People } from '../authentication/people.ts'
 import type { DecisionArchive } from '../decisions/decision-archive.ts'
 import type { RouteReports } from '../grpc/route-reports.ts'
 
-/** Everything that a call reads and writes. */
+/** The stores and operations of a call. Inside a transaction, `within` replaces them with ones of that transaction. */
 export type Reach = Controls & {
   readonly introspect: (token: string) => Promise<TokenState>
   readonly store: Store
@@ -35,7 +35,13 @@ export const within = (
   { issuer, verifyProof, events, atomically, validateClient, entitlements, places, people, sidecars }: ManagementDeps,
   reach: Reach,
 ): ManagementDeps => ({
-  ...{ issuer, verifyProof, events, atomically, validateClient, entitlements, places },
+  issuer,
+  verifyProof,
+  events,
+  atomically,
+  validateClient,
+  entitlements,
+  places,
   ...(people === undefined ? {} : { people }),
   ...(sidecars === undefined ? {} : { sidecars }),
   ...reach,

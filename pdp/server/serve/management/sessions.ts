@@ -45,7 +45,8 @@ export function addSessions(app: FastifyInstance, deps: ManagementDeps): void {
       await accountOf(at, user)
       const found = await at.sessions.sessionsOf(user)
       const items = found.map(({ uid, signedInMs, usedMs, ...rest }) => ({
-        ...{ id: uid, ...rest },
+        id: uid,
+        ...rest,
         signed_in_at: timeOf(signedInMs),
         last_used_at: timeOf(usedMs),
       }))

@@ -108,7 +108,11 @@ export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
 
 export function addVerification(app: FastifyInstance, deps: SignalDeps): void {
   addManagementRoute<{ params: never; body: { stream_id: string; state?: string } }>(app, deps, {
-    ...{ ...COMMON, scope: 'ssf.manage', method: 'POST', path: SSF_PATHS.verify, operation: 'verifyStream' },
+    ...COMMON,
+    scope: 'ssf.manage',
+    method: 'POST',
+    path: SSF_PATHS.verify,
+    operation: 'verifyStream',
     summary: 'Asks for a verification event, which follows on the stream.',
     body: open({ stream_id: STREAM_ID, state: { type: 'string', maxLength: 1_024 } }, ['stream_id']),
     answer: null,

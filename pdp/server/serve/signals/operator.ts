@@ -32,7 +32,11 @@ const COMMON = { tag: 'Shared Signals', organizationScope: 'environment' } as co
 export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
   const { operator } = deps.transmitter
   addManagementRoute<{ params: never; query: { after?: string } }>(app, deps, {
-    ...{ ...COMMON, scope: 'streams:write', method: 'GET', path: '/v1/streams', operation: 'listStreams' },
+    ...COMMON,
+    scope: 'streams:write',
+    method: 'GET',
+    path: '/v1/streams',
+    operation: 'listStreams',
     summary: `The streams of all receivers, ${PAGE_MAX} at most, in the order of their ids.`,
     query: { after: { ...STREAM_ID, description: '`next` of the previous answer.' } },
     answer: whole({ items: { type: 'array', items: STATE }, next: { type: ['string', 'null'] } }),
@@ -55,7 +59,10 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
   })
   for (const [action, status] of [['pause', 'paused'] as const, ['resume', 'enabled'] as const])
     addManagementRoute<{ params: 'stream_id'; body: { reason?: string } }>(app, deps, {
-      ...{ ...COMMON, scope: 'streams:write', method: 'POST', operation: `${action}Stream` },
+      ...COMMON,
+      scope: 'streams:write',
+      method: 'POST',
+      operation: `${action}Stream`,
       path: `/v1/streams/:stream_id/${action}`,
       summary:
         action === 'pause'
@@ -68,7 +75,10 @@ export function addOperator(app: FastifyInstance, deps: SignalDeps): void {
         done(await at.streams.operator.setStatus(params.stream_id, { status, reason: body.reason ?? null }), NO_STREAM),
     })
   addManagementRoute<{ params: 'stream_id' }>(app, deps, {
-    ...{ ...COMMON, scope: 'streams:write', method: 'POST', operation: 'sendVerification' },
+    ...COMMON,
+    scope: 'streams:write',
+    method: 'POST',
+    operation: 'sendVerification',
     path: '/v1/streams/:stream_id/verify',
     summary: 'Sends a verification event, for which the receiver did not ask.',
     answer: null,

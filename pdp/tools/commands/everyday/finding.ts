@@ -17,7 +17,9 @@ export type Finding = {
 export const ok = (check: string, said: string): Finding => ({ check, state: 'ok', said })
 export const skipped = (check: string, said: string): Finding => ({ check, state: 'skipped', said })
 export const failed = (check: string, said: string, advice?: string): Finding => ({
-  ...{ check, state: 'failed', said },
+  check,
+  state: 'failed',
+  said,
   ...(advice !== undefined && { advice }),
 })
 

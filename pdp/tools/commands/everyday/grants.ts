@@ -121,7 +121,9 @@ export function addDelegationCommands(program: Command, io: NodeJS.Process, run:
       )
       const shown = items.map(
         ({ object, subject, expires_at, condition }): Item => ({
-          ...{ client: idOf(object), user: idOf(subject), expires_at },
+          client: idOf(object),
+          user: idOf(subject),
+          expires_at,
           scopes: isCondition(condition) ? (scopesOf(condition)?.join(' ') ?? '') : null,
         }),
       )

@@ -166,7 +166,8 @@ async function putSignInClient(
     body: {
       ...wanted,
       ...credential,
-      ...{ scope: provider.scope, grant_types: ['authorization_code', 'refresh_token'] },
+      scope: provider.scope,
+      grant_types: ['authorization_code', 'refresh_token'],
       // The PDP calls no plain http unless it is configured to.
       ...(backChannel.startsWith('https:') && {
         backchannel_logout_uri: backChannel,

@@ -50,12 +50,18 @@ const METADATA: { readonly [name: string]: JsonSchema } = {
       'ID tokens and logout tokens name the session as sid; else all sessions of the person end. Default: false.',
   },
   exchange_clients: {
-    ...{ type: 'array', maxItems: 50, uniqueItems: true, items: ID },
+    type: 'array',
+    maxItems: 50,
+    uniqueItems: true,
+    items: ID,
     description:
       'Clients whose tokens this client may exchange (RFC 8693), in addition to its own tokens and those for its app. A client of an organization names clients of it, or of one below it, that exist.',
   },
   exchange_resources: {
-    ...{ type: 'array', maxItems: 50, uniqueItems: true, items: URI },
+    type: 'array',
+    maxItems: 50,
+    uniqueItems: true,
+    items: URI,
     description: 'Resources that an exchanged token may be for, in addition to the audience of the original token.',
   },
   jwks: {

@@ -113,5 +113,10 @@ async function nameOf({ store }: Pick<ManagementDeps, 'store'>, id: string): Pro
 }
 
 const present = ({ id, email, role, roles, by, expiresAt }: Invitation) => ({
-  ...{ id, email, role, roles, invited_by: by, expires_at: expiresAt },
+  id,
+  email,
+  role,
+  roles,
+  invited_by: by,
+  expires_at: expiresAt,
 })

@@ -1,4 +1,4 @@
-/** The part of a trusted issuer's registration that names its SSF transmitter, and the state of the stream from it. */
+/** The part of a trusted issuer's registration that names its transmitter of security events (SSF), and the state of the stream from it. */
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import type { SignalsDocument } from '../../../../signals/receiver/registration.ts'
 import { ID, type JsonSchema, object, SECRET, text, whole } from '../../http/schemas.ts'
