@@ -63,7 +63,7 @@ const MISTAKES: readonly (readonly [name: string, synchronous: boolean, edits: r
   const apart = createCheckout({ fence: createFence(), lease, hosts, answerMs: limits.decisionMs })
   const checkout: typeof shared = (pool, use) => (pool === pools.reads ? shared : apart)(pool, use)`,
       ),
-      edit('connection.ts', 'fence.pass(server) // a commit', '// a commit'),
+      edit('connection.ts', 'fence.pass(server) // a commit', 'undefined // a commit'),
     ],
   ],
   [
