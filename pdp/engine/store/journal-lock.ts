@@ -26,16 +26,20 @@ export async function lockBeside(sql: Queries, log: JournalId): Promise<void> {
   await sql.query('select 1 from revision where organization_id = $1 for key share', [log])
 }
 
-// `for key share` is compatible with itself, but not with the locks that lockJournal and a raised revision take.
-const LOCK_PERSON = `
+// `for key share` is compatible with itself, but not with the locks that lockJournal and a raised revision take. Each part reads
+// from the one before, so all run, in this order. An id that has no row yet is held by the advisory lock alone.
+const HOLD_PERSON = `
   with turn as materialized (${IN_TURN}),
   beside as materialized (select 1 from revision, turn where organization_id = '${DIRECTORY}' for key share of revision)
-  select 1 from user_account, beside where user_id = $1 for no key update of user_account`
+  select pg_advisory_xact_lock(${ADVISORY_LOCKS.person}, hashtext($1)) from beside`
+// A statement of its own, so that it finds the row that an earlier holder of the lock committed.
+const LOCK_PERSON = 'select 1 from user_account where user_id = $1 for no key update'
 
 /**
  * The lock for what is written about one person: it waits for writers of the same person, and for a holder of the whole
  * directory's lock. Its holder must store entries of `#directory` by appendArrivals: two that raised the revision would deadlock.
  */
 export async function lockPerson(sql: Queries, user: string): Promise<void> {
+  await sql.query(HOLD_PERSON, [user])
   await sql.query(LOCK_PERSON, [user])
 }

@@ -100,6 +100,9 @@ test.each<[string, Lock, Lock]>([
 
 test.each<[string, readonly Lock[], readonly Lock[]]>([
   ['one person', [{ person: 'ann' }], [{ person: 'bob' }, { person: 'ann' }]],
+  ['one person who is not there yet', [{ person: 'nobody' }], [{ person: 'nobody' }]],
+  ['the directory whole, then a person who is not there yet', [DIRECTORY], [{ person: 'nobody' }]],
+  ['a person who is not there yet, then the directory whole', [{ person: 'nobody' }], [DIRECTORY]],
   ['the directory beside, then whole', [{ beside: DIRECTORY }], [DIRECTORY]],
   ['the directory whole, then beside', [DIRECTORY], [{ beside: DIRECTORY }]],
   ['a person, then the directory whole with the person', [{ person: 'ann' }], [{ person: 'ann' }, DIRECTORY]],
@@ -152,6 +155,31 @@ test('of two who create one person at once, the second finds the first', async (
   })
   await second
   expect(found).toMatchObject({ name: 'first' })
+})
+
+test('of two who change one person that a third creates meanwhile, each keeps the change of the other', async () => {
+  const extend = (process: typeof node, text: string) =>
+    process.atomically({ logs: [{ person: 'eve' }] }, async ({ sql }) => {
+      const directory = postgresDirectory(sql)
+      const found = await directory.user('eve')
+      const name = `${found?.name ?? 'nobody'} ${text}`
+      await directory.putUser({ id: 'eve', email: null, emailVerified: false, name }, context)
+    })
+  let later: Promise<unknown> = Promise.resolve()
+  await node.atomically({ logs: [{ person: 'eve' }] }, async ({ sql }) => {
+    await postgresDirectory(sql).putUser({ id: 'eve', email: null, emailVerified: false, name: 'eve' }, context)
+    const second = extend(beside, 'b')
+    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
+    // Not in the queue of this process, so that it waits in the database.
+    const third = beside.sql.transaction(async (tx) => {
+      await lockPerson(tx, 'eve')
+      await tx.query("update user_account set name = name || ' c' where user_id = 'eve'")
+    })
+    later = Promise.all([second, third])
+    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(2)
+  })
+  await later
+  expect(await postgresDirectory(node.sql).user('eve')).toMatchObject({ name: 'eve b c' })
 })
 
 test('two changes of one person come one after the other', () =>
