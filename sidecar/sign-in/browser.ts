@@ -86,7 +86,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
     async page(request, requestId) {
       try {
         const readForm = (): Promise<Buffer> => readWhole(client, request, FORM)
-        const answer = await answerOwn({ request, own, readings, readForm }, context)
+        const answer = await answerOwn({ request, requestId, own, readings, readForm }, context)
         // The fields that the page itself sets come last, so that they win.
         return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {

@@ -13,6 +13,7 @@ import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.
 export async function answerOwn(
   options: {
     readonly request: InboundRequest
+    readonly requestId: string
     readonly own: OwnCookies
     /** All cookies of the sidecar, with one set for each value of those that came more than once. */
     readonly readings: readonly OwnCookies[]
@@ -21,7 +22,7 @@ export async function answerOwn(
   },
   context: SignInContext,
 ): Promise<DenialAnswer> {
-  const { request, own, readings, readForm } = options
+  const { request, requestId, own, readings, readForm } = options
   const { method, target } = request
   const [page = '', name = '', ...more] = target.path.slice(OWN_PATHS.length).split('/')
   const unknown = (): never => {
@@ -47,7 +48,7 @@ export async function answerOwn(
     }
     case PATHS.callback:
       allow('GET')
-      return returned(request, name, { own, frame, context })
+      return returned({ request, requestId }, name, { own, frame, context })
     case PATHS.signOut:
       if (name !== '') return unknown()
       allow('GET', 'POST')

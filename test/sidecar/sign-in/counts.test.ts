@@ -38,6 +38,16 @@ test.each<[string, Partial<Behaviour>, string]>([
   expect(await own.steps()).toEqual({ '0 sent done': 1, [`0 returned ${outcome}`]: 1 })
 })
 
+test.each<[string, Partial<Behaviour>]>([
+  ['is refused', { error: 'server_error' }],
+  ['finds an issuer that fails', { tokenStatus: 500 }],
+])('a sign-in that %s is logged with the ID of the request', async (_, behave) => {
+  const own = await worlds.open()
+  Object.assign(own.issuers[0].behave, behave)
+  await own.browser().open('/docs/1')
+  expect(own.log).toContainEqual(expect.objectContaining({ event: 'sign_in_failed', request_id: expect.any(String) }))
+})
+
 test('a stronger sign-in that does not come counts as too weak', async () => {
   const own = await worlds.open()
   own.issuers[0].behave.idClaims = { acr: 'pwd' }
