@@ -73,8 +73,8 @@ const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys'
 async function serve(io: NodeJS.Process): Promise<void> {
   const { startPdp } = await import('./server/runtime/start.ts')
   trustAuthorities(io.env)
-  useProxy(io.env)
   const config = readConfig(io.env)
+  useProxy(io.env, config.internalHosts)
   const output = openLogOutput('portcullis-pdp')
   const log = createLog({ service: 'portcullis-pdp', level: config.logLevel, destination: output })
   const shutdown = createShutdown({ log, timeoutMs: SHUTDOWN_TIMEOUT_MS })

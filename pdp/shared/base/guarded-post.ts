@@ -68,7 +68,8 @@ export type GuardedPost = {
 
 /**
  * `internalHosts`: hosts (`host` or `host:port`) that may have internal addresses and may be called by http; no proxy is used for them.
- * `proxy`: calls by https go through it, and it resolves their names: then it is the proxy that must refuse internal addresses.
+ * `proxy`: calls by https go through it, and it resolves their names. A name that has an internal address here is refused before; one
+ * that is not found here passes, since there may be no DNS but the proxy's: then it is the proxy that must refuse.
  */
 export function createGuardedPost(options: {
   readonly internalHosts: readonly string[]
@@ -82,7 +83,8 @@ export function createGuardedPost(options: {
     options.proxy == null
       ? agents['https:']
       : new HttpsAgent({ keepAlive: true, proxyEnv: { ...options.proxy }, maxCachedSessions: 0 })
-  const guardedLookup = guard(options.lookup ?? lookupHost)
+  const lookup = options.lookup ?? lookupHost
+  const guardedLookup = guard(lookup)
 
   function parse(text: string): URL {
     const url = URL.parse(text)
@@ -103,6 +105,9 @@ export function createGuardedPost(options: {
     const isPlain = url.protocol === 'http:'
     const deadline = AbortSignal.timeout(deadlineMs)
     const ending = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
+    if (options.proxy != null && !isAllowed(url))
+      await refuseInternal(lookup, { host: url.hostname, waitMs: deadlineMs / 2 })
+    ending.throwIfAborted()
     const response = await new Promise<IncomingMessage>((answered, failed) => {
       const request = (isPlain ? requestHttp : requestHttps)(url, {
         method,
@@ -147,3 +152,20 @@ const guard =
       return all === true ? done(null, [...addresses]) : done(null, first.address, first.family)
     })
   }
+
+/** Throws TargetRefused for a name that has an internal address; passes one that is not found in time. */
+async function refuseInternal(
+  resolve: typeof lookupHost,
+  { host, waitMs }: { readonly host: string; readonly waitMs: number },
+): Promise<void> {
+  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return
+  const found = await new Promise<readonly LookupAddress[]>((done) => {
+    const timer = setTimeout(() => done([]), waitMs)
+    resolve(host, { all: true }, (_error, addresses) => {
+      clearTimeout(timer)
+      done(addresses ?? [])
+    })
+  })
+  if (found.some(({ address }) => isInternalAddress(address)))
+    throw new TargetRefused('its host resolves to an internal address')
+}

@@ -7,22 +7,36 @@ import { ConfigError } from './exit.ts'
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
 
 /** A proxy as `node:http` takes it. Calls by http, which are to loopback only, use none. */
-export type ProxySettings = { readonly https_proxy: string; readonly no_proxy: string | undefined }
+export type ProxySettings = { readonly https_proxy: string; readonly no_proxy: string }
 
-/** The proxy of `HTTPS_PROXY`, but for hosts of `NO_PROXY`; null: connections need none. */
+/** Never called through a proxy: loopback, which would be the proxy's own, and names of the cluster. */
+const NEAR = 'localhost,127.0.0.1,127.0.0.1-127.255.255.254,::1,[::1],.svc,.svc.cluster.local'
+
+/** The proxy of `HTTPS_PROXY`, but for hosts of `NO_PROXY` and near ones; null: connections need none. */
 export function proxyOf(environment: { readonly [name: string]: string | undefined }): ProxySettings | null {
   const { HTTPS_PROXY = '', https_proxy = HTTPS_PROXY, NO_PROXY, no_proxy = NO_PROXY } = environment
-  return https_proxy === '' ? null : { https_proxy, no_proxy }
+  return https_proxy === '' ? null : { https_proxy, no_proxy: exceptions(no_proxy ?? '', NEAR) }
 }
 
-/** `fetch` goes through the proxy from now on. Throws ConfigError for a proxy that has no valid URL. */
-export function useProxy(environment: NodeJS.ProcessEnv): void {
+/** `fetch` understands `*` only where nothing else is listed. */
+function exceptions(listed: string, ...added: readonly string[]): string {
+  if (listed.split(/[,\s]+/).includes('*')) return '*'
+  return [listed, ...added].filter((entry) => entry !== '').join(',')
+}
+
+/**
+ * `fetch` goes through the proxy from now on, but to `internalHosts`. Throws ConfigError for a proxy that has no valid URL,
+ * and for a network in `NO_PROXY`, which `fetch` would ignore.
+ */
+export function useProxy(environment: NodeJS.ProcessEnv, internalHosts: readonly string[] = []): void {
   const proxy = proxyOf(environment)
   if (proxy === null) return
+  if (proxy.no_proxy.includes('/'))
+    throw new ConfigError(['NO_PROXY has a network or a URL; write each name and address by itself, such as 10.96.0.1'])
   try {
     // Other protocols, such as socks5, would work for `fetch` only.
     if (!/^https?:$/.test(new URL(proxy.https_proxy).protocol)) throw new TypeError('not the protocol of a proxy')
-    setGlobalProxyFromEnv({ ...proxy })
+    setGlobalProxyFromEnv({ ...proxy, no_proxy: exceptions(proxy.no_proxy, ...internalHosts) })
   } catch {
     throw new ConfigError(['HTTPS_PROXY is not the URL of a proxy, such as http://proxy.example.com:3128'])
   }

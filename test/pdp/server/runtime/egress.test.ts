@@ -88,14 +88,21 @@ const KINDS = [
   ['the token hook', posted],
   ['the keys of an issuer', fetched],
 ] as const
-const noLookup = () => {
-  throw new Error('a name was looked up here')
-}
+type LookupDone = (error: Error | null, found?: object) => void
+/** A machine that has no DNS of its own. */
+const noDns = (_host: string, _options: object, done: LookupDone): void => done(new Error('ENOTFOUND'))
+const lookupOf =
+  (...addresses: string[]) =>
+  (_host: string, _options: object, done: LookupDone): void =>
+    done(
+      null,
+      addresses.map((address) => ({ address, family: 4 })),
+    )
 
 test('a PDP takes proxy and exceptions from its environment, in capitals or not', () => {
   expect(readConfig({ HTTPS_PROXY: 'http://a:1', NO_PROXY: '.svc' }).proxy).toEqual({
     https_proxy: 'http://a:1',
-    no_proxy: '.svc',
+    no_proxy: expect.stringMatching(/^\.svc,localhost,/),
   })
   const small = { HTTPS_PROXY: 'http://a:1', https_proxy: 'http://b:1', no_proxy: '*' }
   expect(readConfig(small).proxy).toEqual({ https_proxy: 'http://b:1', no_proxy: '*' })
@@ -105,7 +112,7 @@ test('a PDP takes proxy and exceptions from its environment, in capitals or not'
 
 describe('through the proxy goes', () => {
   test('a call that another party asked for, whose name the proxy resolves', async () => {
-    expect(await guarded(through(proxy), 'https://idp.example/x', { lookup: noLookup })).toBe(200)
+    expect(await guarded(through(proxy), 'https://idp.example/x', { lookup: noDns })).toBe(200)
     expect([asked, reached]).toEqual([['CONNECT idp.example:443'], ['GET idp.example/x']])
   })
 
@@ -133,7 +140,7 @@ describe('through the proxy goes', () => {
 })
 
 describe('past the proxy goes', () => {
-  test.each(['.example', '*.example', 'idp.example', 'a.b, IDP.EXAMPLE ,c.d', 'idp.example:443', '*'])(
+  test.each(['.example', '*.example', 'idp.example', 'a.b, IDP.EXAMPLE ,c.d', 'idp.example:443', '*', 'a.b,*'])(
     'each call to a host that NO_PROXY names by %s',
     async (NO_PROXY) => {
       for (const [, call] of KINDS)
@@ -142,11 +149,24 @@ describe('past the proxy goes', () => {
     },
   )
 
-  test('a call to a name of the cluster and to loopback, as NO_PROXY names them', async () => {
-    const environment = through(proxy, { NO_PROXY: '.svc,127.0.0.1' })
-    for (const url of ['https://kubernetes.default.svc/keys', `https://127.0.0.1:${portOf(origin)}/keys`])
-      for (const call of [posted, fetched]) await expect(call(environment, url)).rejects.toThrow()
+  test.each([{}, { NO_PROXY: '' }, { NO_PROXY: '.svc' }, { no_proxy: 'a.example' }])(
+    'a call to a name of the cluster and to loopback, with %o',
+    async (exceptions) => {
+      const urls = ['kubernetes.default.svc', 'kubernetes.default.svc.cluster.local', 'localhost:1', '127.0.0.1:1']
+      for (const host of [...urls, '[::1]:1'])
+        for (const call of [posted, fetched])
+          await expect(call(through(proxy, exceptions), `https://${host}/keys`)).rejects.toThrow()
+      expect(asked).toEqual([])
+    },
+  )
+
+  test('a call by fetch to an internal host that the operator named', async () => {
+    useProxy(through(proxy, { NO_PROXY: 'a.example' }), ['idp.example', 'hook.example:8443'])
+    for (const url of ['https://idp.example:9/x', 'https://hook.example:8443/x'])
+      await expect(globalThis.fetch(url)).rejects.toThrow()
     expect(asked).toEqual([])
+    await globalThis.fetch('https://hook.example/x')
+    expect(asked).toEqual(['CONNECT hook.example:443'])
   })
 
   test('a call by http', async () => {
@@ -168,8 +188,7 @@ describe('past the proxy goes', () => {
   })
 
   test('no name that resolves to an internal address, where NO_PROXY names it', async () => {
-    const lookup = (_host: string, _options: object, done: (error: null, found: object) => void): void =>
-      done(null, [{ address: '10.0.0.1', family: 4 }])
+    const lookup = lookupOf('10.0.0.1')
     const call = guarded(through(proxy, { NO_PROXY: 'idp.example' }), 'https://idp.example/x', { lookup })
     await expect(call).rejects.toThrow('resolves to an internal address')
   })
@@ -190,6 +209,27 @@ test.each([
   await expect(guarded(through(proxy), url)).rejects.toMatchObject({ name: 'TargetRefused' })
   expect(asked).toEqual([])
 })
+
+test.each([['10.0.0.5'], ['127.0.0.1'], ['::ffff:10.0.0.5'], ['93.184.216.34', '169.254.169.254']])(
+  'the proxy is not asked for a name that has the address %s here',
+  async (...addresses) => {
+    const call = guarded(through(proxy), 'https://idp.example/x', { lookup: lookupOf(...addresses) })
+    await expect(call).rejects.toMatchObject({ name: 'TargetRefused' })
+    expect(asked).toEqual([])
+  },
+)
+
+test('the proxy is asked for a name that has a public address here, or whose lookup does not end', async () => {
+  for (const lookup of [lookupOf('93.184.216.34'), () => undefined])
+    expect(await guarded(through(proxy), 'https://idp.example/x', { lookup })).toBe(200)
+})
+
+test.each(['10.0.0.0/8', 'a.example, 10.96.0.0/12', 'fd00::/8 .svc', '/'])(
+  'a PDP does not start with NO_PROXY=%s, and says what to write',
+  (NO_PROXY) => {
+    expect(() => useProxy(through(proxy, { NO_PROXY }))).toThrow(/write each name and address by itself/)
+  },
+)
 
 describe.each<[string, (socket: Duplex) => void]>([
   ['refuses', (socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n')],
