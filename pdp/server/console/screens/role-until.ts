@@ -114,6 +114,24 @@ async function othersFirst(visit: ConsoleVisit, { org, grant, tuple }: Plan): Pr
   return { title: 'Preview', status: 409, body }
 }
 
+/**
+ * Takes the role away again if somebody joined between the first look and the grant. Nobody without the right to give the role joins
+ * later: a write of members takes the same lock as the grant, and sees it.
+ */
+async function joinedMeanwhile(visit: ConsoleVisit, plan: Plan): Promise<View | null> {
+  const { org, grant } = plan
+  const { requestId, deps } = visit
+  // Whoever did not write the grant found it given: its writer looks.
+  if ((await revisionOf(deps.management.store, { log: org, requestId })) === null) return null
+  const refused = await othersFirst(visit, plan)
+  if (refused !== null)
+    await visit.api(
+      'DELETE',
+      `/v1/organizations/${encodeURIComponent(org)}/role-grants/${encodeURIComponent(grant.id)}`,
+    )
+  return refused
+}
+
 /** Shows the preview of a change with an end (`until`), or of any other change. */
 export async function showEndingChange(visit: ConsoleVisit): Promise<View> {
   if (visit.query('until').trim() === '') return showChange(visit)
@@ -142,8 +160,11 @@ export async function actEndingChange(visit: ConsoleVisit): Promise<View> {
     const { app, role, subject } = grant
     try {
       // The group gets the role first: if the second write fails, it has no members and gives nobody anything.
-      if (!stored.isGranted)
+      if (!stored.isGranted) {
         await visit.api('POST', `${base}/role-grants`, { role, subject, ...(app !== null && { app }) })
+        const late = await joinedMeanwhile(visit, plan)
+        if (late !== null) return late
+      }
       await visit.api('POST', `${base}/relationships`, { write: [presentTuple(tuple)] })
     } catch (err) {
       const { code, message, issues } = asRequestProblem(err)

@@ -1,7 +1,11 @@
 /** Memberships and roles change after a preview, and go back by another one. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { postgresStore } from '../../../../pdp/engine/store/postgres/postgres.ts'
+import { DIRECTORY } from '../../../../pdp/shared/domain/journal.ts'
 import { type OwnWorld, startOwnWorld } from '../../../console/own-world.ts'
 import { type Browser, hiddenFields } from '../../../support/browser.ts'
+import { context, put } from '../../../support/tuples.ts'
 import { get, post, type Shown, signedInTo } from './visitor.ts'
 
 let world: OwnWorld
@@ -142,6 +146,31 @@ describe('a role', () => {
     }
     expect((await confirm(until)).status).toBe(303)
     expect(await granted()).toHaveLength(1)
+  })
+
+  test('with an end is taken away again when others join its group just before the group holds the role', async () => {
+    const until = at({ ...ROLE, org: 'acme~eu', until: '+3d' })
+    const sql = new pg.Client({ connectionString: world.connectionString })
+    await sql.connect()
+    const replica = await postgresStore({ connectionString: world.connectionString })
+    try {
+      // A grant waits for whoever holds the directory; a member joins without it.
+      await sql.query(`begin`)
+      await sql.query(`select 1 from revision where organization_id = '${DIRECTORY}' for update`)
+      const sent = confirm(until)
+      const waiting = 'select 1 from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))'
+      await vi.waitFor(async () => expect((await sql.query(waiting)).rows).not.toEqual([]), 3_000)
+      // Another replica writes: in this one, writers of the same organization wait for each other.
+      await replica.write('acme~eu', [put('group:until-docs-exporter#member@user:mallory')], { context })
+      await sql.query('commit')
+      const answer = await sent
+      expect([answer.status, text(answer).includes('has others in it')]).toEqual([409, true])
+    } finally {
+      await sql.end()
+      await replica.close()
+    }
+    const of = '/v1/organizations/acme~eu/role-grants?subject=group:until-docs-exporter'
+    expect((await world.manage('GET', of)).items).toEqual([])
   })
 
   test('with an end is not written when it changed after the preview', async () => {
