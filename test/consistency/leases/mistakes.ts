@@ -69,6 +69,12 @@ export const LEASE_MISTAKES: readonly Mistake[] = [
     node('if (interests.has(log) && renewal', 'if (interests.size >= 0 && renewal'),
   ),
   mistake(
+    'a crash gives back an intent that was cleared away',
+    302_526,
+    { ...MOVING, restart: 1, cut: 0.5, writes: 15 },
+    node('return { intents, isDurable: true }', 'return { intents, isDurable: false }'),
+  ),
+  mistake(
     'a late renewal takes back what was given up',
     6,
     {},

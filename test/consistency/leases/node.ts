@@ -142,8 +142,9 @@ export class Node extends Process {
   }
 
   #clearAway(): void {
-    for (const intent of this.lease.abandoned())
-      this.statement([() => this.world.database.commit(false, ({ intents }) => intents.delete(intent))], () => {})
+    const { intents, isDurable } = this.lease.abandoned()
+    for (const intent of intents)
+      this.statement([() => this.world.database.commit(isDurable, (tables) => tables.intents.delete(intent))], () => {})
   }
 
   hear(intent: string, log: JournalId): void {

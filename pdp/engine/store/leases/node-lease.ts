@@ -161,10 +161,14 @@ export class NodeLease {
     this.#covered.delete(log)
   }
 
-  /** Anybody may delete these: their writers are gone, and cannot write without them. */
-  abandoned(): readonly string[] {
+  /**
+   * Anybody may delete these intents: their writers are gone, and cannot write without them. The commit waits for the disk: a crash
+   * that gave an intent back would let a late writer write, when others had seen it deleted and rely on the journal again.
+   */
+  abandoned(): { readonly intents: readonly string[]; readonly isDurable: boolean } {
     const leastMs = this.#clock() - 3 * this.#termMs
-    return [...this.#heard].flatMap(([intent, { sinceMs }]) => (sinceMs < leastMs ? [intent] : []))
+    const intents = [...this.#heard].flatMap(([intent, { sinceMs }]) => (sinceMs < leastMs ? [intent] : []))
+    return { intents, isDurable: true }
   }
 
   /** Null: the database has to be asked. */
