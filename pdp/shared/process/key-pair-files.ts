@@ -3,7 +3,6 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import { messageOf } from '../base/error-message.ts'
-import { startRepeated } from './repeated-runs.ts'
 
 export type KeyPairFiles = {
   readonly certFile: string
@@ -58,14 +57,19 @@ export function watchKeyPair(
     readonly onRenewed: (pair: KeyPair) => void
     readonly onFailed: (err: unknown) => void
   },
-): { close(): Promise<void> } {
+): { close(): void } {
   const { everyMs, onRenewed, onFailed } = options
   let { digest } = options.current
   const readAgain = async (): Promise<void> => {
-    const pair = await readKeyPair(files)
-    if (pair.digest === digest) return
-    onRenewed(pair)
-    digest = pair.digest
+    try {
+      const pair = await readKeyPair(files)
+      if (pair.digest === digest) return
+      onRenewed(pair)
+      digest = pair.digest
+    } catch (err) {
+      onFailed(err)
+    }
   }
-  return { close: startRepeated(readAgain, { intervalMs: everyMs, failed: onFailed }) }
+  const timer = setInterval(() => void readAgain(), everyMs).unref()
+  return { close: () => clearInterval(timer) }
 }

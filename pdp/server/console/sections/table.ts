@@ -1,10 +1,13 @@
 /** The table that all screens use: counted, sorted and paged without scripts, with a CSV file for each. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { EMPTY, type Html, html, unescapeHtml } from '../../../shared/base/html.ts'
 
 /** How many rows a page has, if all rows are at hand. */
 const PAGE_SIZE = 100
 /** How many rows of a list that comes page by page are counted. */
 const COUNTED_MAX = 1_000
+/** How long a page waits for a count, in milliseconds. */
+const COUNT_MS_MAX = 1_000
 /** Columns of links and buttons: they are neither sorted nor part of the CSV file. */
 const ACTIONS: ReadonlySet<string> = new Set(['Ask', 'Do', 'Try', 'Where'])
 
@@ -71,14 +74,21 @@ export function table(
 
 export type Total = { readonly count: number; readonly pageSize: number }
 
-/** Counts a list that has more than one page. `read` returns the first `countMax` rows; what is beyond the bound is not counted. */
+/**
+ * Counts a list that has more than one page. `read` returns the first `countMax` rows; what is beyond the bound is not counted.
+ * Undefined: one page, or the count fails or is late. The page that was read is shown without it.
+ */
 export async function countOf(
   visit: Place,
   { id, next, pageSize }: { readonly id: string; readonly next: string | null; readonly pageSize: number },
   read: (page: { readonly after: null; readonly countMax: number }) => Promise<readonly unknown[]>,
 ): Promise<Total | undefined> {
   if (next === null && numberAt(visit, id) === 1) return undefined
-  return { count: (await read({ after: null, countMax: COUNTED_MAX + 1 })).length, pageSize }
+  const counting = read({ after: null, countMax: COUNTED_MAX + 1 }).then(
+    ({ length }) => ({ count: length, pageSize }),
+    () => undefined,
+  )
+  return await Promise.race([counting, delay(COUNT_MS_MAX, undefined, { ref: false })])
 }
 
 const counted = (count: number, size: number, before: string, after: string): string =>

@@ -91,3 +91,12 @@ test('a file has the cells as text, without columns that only act, and says when
 test('offers nothing by address on the answer to a form, which has none', () => {
   expect(shown(at(null), MANY)).not.toMatch(/href="[^"]*(?:sort|csv|at)=/)
 })
+
+test.each([
+  ['fails', () => Promise.reject(new Error('canceling statement due to statement timeout'))],
+  ['is late', () => new Promise<never>(() => undefined)],
+])('is shown without a number of pages when its count %s', async (_, read) => {
+  expect(
+    await countOf(at('/console/x'), { id: 'docs', next: '/console/x?page=2', pageSize: 100 }, read),
+  ).toBeUndefined()
+})
