@@ -31,6 +31,9 @@ export async function appendArrivals(
   )
 }
 
+export const hasArrivals = async (sql: Queries, log: JournalId): Promise<boolean> =>
+  (await sql.query('select 1 from log_arrival where organization_id = $1 limit 1', [log])).length > 0
+
 /** Gives a revision to every entry of the journal that was committed before the call. */
 export async function numberArrivals(sql: Queries, log: JournalId): Promise<void> {
   let left = true

@@ -1,5 +1,5 @@
 /** Gives revisions to log entries whose writer was killed before it could: the entries are in force, though no caller got an answer. */
-import { ARRIVING, numberArrivals } from '../../engine/store/arrivals.ts'
+import { ARRIVING, hasArrivals, numberArrivals } from '../../engine/store/arrivals.ts'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { startRepeated } from '../../shared/process/repeated-runs.ts'
@@ -18,7 +18,8 @@ export function startArrivals({
 }): () => Promise<void> {
   return startRepeated(
     async () => {
-      for (const name of ARRIVING) await numberArrivals(sql, name)
+      // A statement that raises a journal would end what a lease covers.
+      for (const name of ARRIVING) if (await hasArrivals(sql, name)) await numberArrivals(sql, name)
     },
     { intervalMs, failed: (err) => log.warn({ event: 'arrivals_delayed', err }) },
   )

@@ -68,7 +68,7 @@ export const SOLE_MISTAKES: readonly Mistake[] = [
     'what was read before a failover is kept',
     121,
     { failover: 0.5, losesWrites: true, writes: 130, crash: 0, foreign: 5_000, pause: 0 },
-    edit('if (answer.timeline !== this.#timeline) this.#forget()', 'if (answer.timeline < 0) this.#forget()'),
+    edit('answer.timeline !== this.#timeline ||', 'answer.timeline < 0 ||'),
   ),
   mistake(
     'what was read before something ended is kept',

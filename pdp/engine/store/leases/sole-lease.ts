@@ -72,7 +72,8 @@ export class SoleLease {
       this.giveUp()
       return
     }
-    if (answer.timeline !== this.#timeline) this.#forget() // a failover may have lost what was read
+    // A failover, or a server put back from a copy of its disk, may have lost what was read.
+    if (answer.timeline !== this.#timeline || this.#clock() >= this.#untilMs) this.#forget()
     this.#timeline = answer.timeline
     if (sentMs + this.#termMs <= this.#untilMs) return
     this.#untilMs = sentMs + this.#termMs
