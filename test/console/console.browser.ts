@@ -151,6 +151,8 @@ test('a question is asked and answered by keyboard alone', async () => {
   await page.keyboard.press('Tab')
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content')
   await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Help')
   for (const text of ['user:bob', 'viewer', 'doc:2']) {
     await page.keyboard.press('Tab')
     await page.keyboard.type(text)
