@@ -20,19 +20,22 @@ afterAll(async () => {
   await served.close()
 })
 
+/** Events get their numbers and are sent beside the write, whenever their turn comes. */
+const OF_EVENTS = /^\s*update revision set revision = revision\b|\bas newest\b|\bfrom outbox\b/
+
 async function statementsOf(method: string, path: string, body: object): Promise<number> {
   let status = 0
   const counted = await counter.during(async () => {
     status = (await served.send(method, path, { token, body })).status
   })
   expect([200, 201]).toContain(status)
-  return calls(counted)
+  return calls(counted.filter(({ text }) => !OF_EVENTS.test(text)))
 }
 
 // Without what the token itself costs, for which there is a stand-in here.
 test('a member is written by few statements, whether there was one before or not', async () => {
   const path = '/v1/organizations/acme/members/ann'
-  expect((await served.send('PUT', '/v1/users/ann', { token, body: {} })).status).toBe(201)
+  expect([200, 201]).toContain((await served.send('PUT', '/v1/users/ann', { token, body: {} })).status)
   for (const role of ['admin', 'member', 'owner', 'owner'])
     expect(await statementsOf('PUT', path, { role, status: 'active' })).toBeLessThan(19)
 })
