@@ -83,8 +83,7 @@ export function createGuardedPost(options: {
     options.proxy == null
       ? agents['https:']
       : new HttpsAgent({ keepAlive: true, proxyEnv: { ...options.proxy }, maxCachedSessions: 0 })
-  const lookup = options.lookup ?? lookupHost
-  const guardedLookup = guard(lookup)
+  const guardedLookup = guard(options.lookup ?? lookupHost)
 
   function parse(text: string): URL {
     const url = URL.parse(text)
@@ -106,7 +105,7 @@ export function createGuardedPost(options: {
     const deadline = AbortSignal.timeout(deadlineMs)
     const ending = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
     if (options.proxy != null && !isAllowed(url))
-      await refuseInternal(lookup, { host: url.hostname, waitMs: deadlineMs / 2 })
+      await refuseInternal(guardedLookup, { host: url.hostname, waitMs: deadlineMs / 2 })
     ending.throwIfAborted()
     const response = await new Promise<IncomingMessage>((answered, failed) => {
       const request = (isPlain ? requestHttp : requestHttps)(url, {
@@ -155,17 +154,16 @@ const guard =
 
 /** Throws TargetRefused for a name that has an internal address; passes one that is not found in time. */
 async function refuseInternal(
-  resolve: typeof lookupHost,
+  guardedLookup: LookupFunction,
   { host, waitMs }: { readonly host: string; readonly waitMs: number },
 ): Promise<void> {
   if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return
-  const found = await new Promise<readonly LookupAddress[]>((done) => {
-    const timer = setTimeout(() => done([]), waitMs)
-    resolve(host, { all: true }, (_error, addresses) => {
+  await new Promise<void>((pass, refuse) => {
+    const timer = setTimeout(pass, waitMs)
+    guardedLookup(host, { all: true }, (error) => {
       clearTimeout(timer)
-      done(addresses ?? [])
+      if (error instanceof TargetRefused) refuse(error)
+      else pass()
     })
   })
-  if (found.some(({ address }) => isInternalAddress(address)))
-    throw new TargetRefused('its host resolves to an internal address')
 }

@@ -68,7 +68,7 @@ export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
   }
   if (!/^[A-Za-z]/.test(zone) || isAbbreviation(zone)) throw new RangeError('there is no such time zone')
   const fields = Object.fromEntries(
-    fieldsOf(zone)
+    clockFormat(zone)
       .formatToParts(utc)
       .map((p) => [p.type, p.value]),
   )
@@ -96,5 +96,6 @@ const FIELDS = {
 
 /** Formatters by zone, kept because making one takes several times as long as using it. */
 const formats = new BoundedMap<string, Intl.DateTimeFormat>(100)
-const fieldsOf = (zone: string): Intl.DateTimeFormat =>
+/** The formatter whose parts are the numbers of a clock in the zone. Throws RangeError for an unknown zone. */
+export const clockFormat = (zone: string): Intl.DateTimeFormat =>
   formats.getOrMake(zone, () => new Intl.DateTimeFormat('en-US', { ...FIELDS, timeZone: zone }))

@@ -1,4 +1,5 @@
 /** Reads times as people write them: `Friday`, `tomorrow`, `2026-12-04`, `+3d`, or an exact instant. Days are those of their zone. */
+import { clockFormat } from '../../../engine/decide/conditions/times.ts'
 import { type Html, html } from '../../../shared/base/html.ts'
 
 const DAY_MS = 86_400_000
@@ -72,17 +73,11 @@ function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | nul
 /** The time that clocks of the zone show, as if they showed UTC. */
 function wallClock(ms: number, zone: string): number {
   if (zone === 'UTC') return ms
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone: zone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  })
-  const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]))
+  const parts = new Map(
+    clockFormat(zone)
+      .formatToParts(ms)
+      .map(({ type, value }) => [type, Number(value)]),
+  )
   const at = (part: Intl.DateTimeFormatPartTypes): number => parts.get(part) ?? 0
   const seconds = Date.UTC(at('year'), at('month') - 1, at('day'), at('hour'), at('minute'), at('second'))
   return seconds + (((ms % 1000) + 1000) % 1000)
