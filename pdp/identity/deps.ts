@@ -49,7 +49,7 @@ export type IdentityDeps = {
   readonly account?: AccountSettings
   /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
   readonly internalHosts?: readonly string[]
-  /** Through which all other hosts are called. Default: none. */
+  /** The proxy for calls by https to all other hosts. Default: none. */
   readonly proxy?: ProxySettings | null
   /** Settings for clients that nobody registered; absent: there are none. */
   readonly clientDocuments?: ClientDocumentSettings

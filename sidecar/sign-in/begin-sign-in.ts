@@ -99,7 +99,7 @@ export async function sendTo(
   const { entry } = provider
   const { acts: labels, denials, tooMany } = frame.words
   const again = { label: labels.again, href: signInUrl(context, goal, entry.name) }
-  // Another issuer may answer.
+  // Only this issuer does not answer: the page offers the others, too.
   const chooser = { label: labels.otherAccount, href: signInUrl(context, goal), plain: true } as const
   const others = context.providers.size > 1 ? [chooser] : []
   const acts = [again, ...others, ...homeFrom(goal.back, labels, context)]

@@ -5,12 +5,12 @@ export const ADVISORY_LOCKS = {
   retention: '4702916384',
   /** Held while a node makes or changes signing keys: one node at a time. */
   signingKeys: '7079882305114',
-  /** Held by who locks the whole directory, and shared by who locks it beside others, so that neither overtakes the other for ever. */
+  /** A writer that locks the whole directory holds it alone; writers beside each other share it, so that neither kind overtakes the other for ever. */
   directory: '7079882305115',
-  /** Held by who writes about a person, who may not exist yet (with a second number: the hash of the id). */
+  /** A writer about one person, who may not exist yet, holds it with a second number: the hash of the person's id. */
   person: '1887334515',
   /** Held by the process that runs an embedded cluster, in the cluster's database `postgres`. */
   clusterOwner: '7079882305113',
-  /** Held by who raises a journal, at its commit, where a process may answer from memory (with a second number: that of the table). */
+  /** Transactions that raise a journal share it until they end, with a second number: that of the table `sole_lease`. */
   soleLease: '1887334514',
 } as const

@@ -68,7 +68,7 @@ export type PdpConfig = {
   readonly lease: 'sole' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
-  /** Through which hosts outside are called by https; null: none. */
+  /** The proxy for calls by https to hosts outside; null: there is none. */
   readonly proxy: ProxySettings | null
   /** Settings for clients that nobody registered; null: there are none. */
   readonly clientDocuments: ClientDocumentSettings | null

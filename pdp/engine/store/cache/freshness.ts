@@ -40,7 +40,7 @@ type Pending = {
   /** When it was asked: only a statement sent later than this can answer it. */
   readonly askedTick: number
   tries: number
-  /** The positions from memory do not serve it. */
+  /** True: the answer expires too soon for positions from memory, so the database is asked. */
   mustAsk: boolean
   /** The latest time of the answer; null until the evaluation pauses for the first time. */
   untilMs: number | null

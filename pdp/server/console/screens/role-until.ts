@@ -121,7 +121,7 @@ async function othersFirst(visit: ConsoleVisit, { org, grant, tuple }: Plan): Pr
 async function joinedMeanwhile(visit: ConsoleVisit, plan: Plan): Promise<View | null> {
   const { org, grant } = plan
   const { requestId, deps } = visit
-  // Whoever did not write the grant found it given: its writer looks.
+  // Another request wrote the grant, and looks at the group itself.
   if ((await revisionOf(deps.management.store, { log: org, requestId })) === null) return null
   const refused = await othersFirst(visit, plan)
   if (refused !== null)

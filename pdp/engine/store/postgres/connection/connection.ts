@@ -111,7 +111,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
 
 type Within = <T>(begin: string, work: (connection: Connection) => Promise<T>, sinceMs?: number) => Promise<T>
 
-/** `committing`: called before the commit is sent; `sent`: besides, for who must know that it may come from then on. */
+/** `committing`: called before the commit is sent; `sent`: called at the same time by callers that must know that from then on the commit may happen. */
 const transactionOf =
   <T>(of: {
     readonly begin: string

@@ -15,9 +15,9 @@ export type ServerEvent =
   | { readonly kind: 'unreachable'; readonly error: unknown }
   /** A journal has a lower revision than this process has read before: acknowledged writes are lost. */
   | { readonly kind: 'history'; readonly log: JournalId; readonly revision: number; readonly known: number }
-  /** This process begins to answer from memory, or ends to, with the reason. */
+  /** `ended`: the reason why this process no longer answers from memory; null: it begins to. */
   | { readonly kind: 'lease'; readonly ended: string | null }
-  /** So many questions got their positions from memory. */
+  /** The number of questions that got their positions from memory. */
   | { readonly kind: 'leased'; readonly questions: number }
 
 export type Fence = {

@@ -17,7 +17,7 @@ import type { Fence } from './fence.ts'
 /** `schema`: quoted, with a dot, or empty. A transaction that has the lock lets no lease begin before it ends. */
 export const sharedLock = (schema = ''): string =>
   `pg_advisory_xact_lock_shared(${ADVISORY_LOCKS.soleLease}, '${schema}sole_lease'::regclass::oid::int)`
-/** Nobody waits, and nobody locks a row that is not as asked: one that another has locked is being taken away. */
+/** Selects the row if it is as `is` says. A row that a writer has locked counts as gone: the writer is taking the lease away. */
 const where = (is: string): string =>
   `where ${is} and singleton in (select singleton from sole_lease where ${is} for update skip locked)`
 /** A PDP counts for a minute after it was seen, as for the number of connections. Embedded ones are not among them. */
@@ -35,7 +35,7 @@ const RENEW = `
   update sole_lease set renewed_at = clock_timestamp() ${where('id = $1')}
   returning set_config('synchronous_commit', 'off', true), ${CONDITION}`
 const RELEASE = `update sole_lease set id = null ${where('id = any($1)')}`
-// Its process has ended without a word. In case that it only seems so, this waits as a write does.
+// The row of a process that has not renewed it for 10 s. The process may still run, so OUTWAIT follows, as in a write.
 const TAKE_AWAY = `
   update sole_lease set id = null
   ${where("id is not null and renewed_at < clock_timestamp() - interval '10 s'")}
@@ -50,7 +50,7 @@ export const mayRaise = (text: string): boolean => RAISES.test(text) && !text.in
 
 const STEP_MS = 500
 const NEXT_TRY_MS = 5_000
-/** How long none begins after one was ended; each time twice as long, until one has lasted longer. */
+/** How long no lease begins after one was ended: twice as long each time, until a lease has lasted longer than the pause. */
 const PAUSE_MS = 60_000
 const PAUSE_MS_MAX = 3_600_000
 /** How far two clocks may move apart: less than a write waits beyond the term. */
@@ -78,7 +78,7 @@ export class SoleHolder {
   readonly #wallClock: () => number
   readonly #lease: SoleLease
   #last: Renewal | null = null
-  /** Ids that the row may have from this process. */
+  /** Ids of this process that the row may still have. */
   #names: readonly string[] = []
   #isReported = false
   #beganMs = 0
@@ -121,7 +121,7 @@ export class SoleHolder {
     return under
   }
 
-  /** Runs a transaction of this process, which says when its commit is sent: if that fails, it may still come. */
+  /** Runs a transaction of this process. `committing` is called when its commit is sent: from then on it may happen even if no answer comes. */
   async ownWrite<T>(
     connection: Connection,
     work: (connection: Connection, committing: () => void) => Promise<T>,
