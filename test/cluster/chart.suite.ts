@@ -136,6 +136,7 @@ describe('values that are refused', () => {
     ['two ports of the sidecars', 'injector.sidecar.port={15080,15094}'],
     ['a former port that is a name', 'injector.sidecar.formerPort=http'],
     ['a former port for the system', 'injector.sidecar.formerPort=80'],
+    ['an exception of the proxy that is a network', 'injector.sidecar.egressProxy.noProxy=10.0.0.0/8'],
     ['a port past the end', 'protectedNamespaces[0].name=x,protectedNamespaces[0].unprotectedPorts[0]=65536'],
   ])('%s', (_what, set) => {
     expect(() => render(`${CHART}/ci/minimal-values.yaml`, '--set', set)).toThrow(

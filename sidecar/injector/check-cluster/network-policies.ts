@@ -39,18 +39,24 @@ function isForIngress({ raw }: Named): boolean {
 const selects = ({ namespace, raw }: Named, pod: WatchedPod): boolean =>
   namespace === pod.namespace && matchesLabels(objectAt(raw.spec, 'spec').podSelector, pod.labels)
 
-function admitsMore({ raw }: Named, pod: WatchedPod): boolean {
-  const rules = listAt(objectAt(raw.spec, 'spec').ingress, 'spec.ingress').map((rule) => objectAt(rule, 'spec.ingress'))
-  return pod.sidecars.length > 0 ? rules.some((rule) => admitsApp(rule, pod)) : rules.length > 0
+function admitsMore(policy: Named, pod: WatchedPod): boolean {
+  const { ingress } = objectAt(policy.raw.spec, 'spec')
+  const rules = listAt(ingress, 'spec.ingress').map((rule) => objectAt(rule, 'spec.ingress'))
+  return pod.sidecars.length > 0 ? rules.some((rule) => admitsApp(rule, policy, pod)) : rules.length > 0
 }
 
-function admitsApp(rule: JsonObject, { sidecars, apps, open }: WatchedPod): boolean {
+// The policies of the chart for the sidecar with this number, of which it has one for each in a namespace.
+const CHARTS_OWN = /^portcullis-(?:former-)?sidecars(?:-([2-4]))?$/
+
+function admitsApp(rule: JsonObject, policy: Named, { sidecars, apps, open }: WatchedPod): boolean {
   const ports = listAt(rule.ports, 'ports').map((port) => objectAt(port, 'ports'))
   if (ports.length === 0) return true
   const all = [...sidecars, ...apps].flatMap((container) => container.ports)
   // The chart lets scrapers read sidecars of the version before, whose ports of metrics began at 15090, as long as an update lasts.
+  const own = CHARTS_OWN.exec(policy.name)
+  const former = own === null || listAt(rule.from, 'from').length === 0 ? null : 15_089 + Number(own[1] ?? 1)
   const isFormer = (number: number): boolean =>
-    number >= 15_090 && number <= 15_093 && open.has(number - 10) && !all.some((port) => port.number === number)
+    number === former && open.has(number - 10) && !all.some((port) => port.number === number)
   return ports.some(({ port, endPort }) => {
     if (typeof port === 'string') return all.some(({ name, number }) => name === port && !open.has(number))
     if (typeof port !== 'number') return true

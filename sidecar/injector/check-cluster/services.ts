@@ -1,5 +1,8 @@
 /** Finds the Services and endpoints that lead around a sidecar. */
+
 import { type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
+import { firstPortOf } from '../pod/recognize-sidecar.ts'
+import { settingsOf } from './asking.ts'
 import { type Finding, finding, type Named, ofKind, plainIp, type WatchedPod } from './watched.ts'
 
 const SERVICE_LABEL = 'kubernetes.io/service-name'
@@ -11,9 +14,10 @@ type Past = { readonly pod: WatchedPod; readonly number: number | null }
 export function checkServices(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   // Pods that neither have nor need a sidecar are not checked.
   const guarded = pods.filter(({ sidecars, mode }) => sidecars.length > 0 || mode === 'required')
+  const first = settingsOf(objects)?.port ?? null
   const services = ofKind(objects, 'Service').map((service) => ({
     service,
-    ...checkService(service, { pods, guarded }),
+    ...checkService(service, { pods, guarded, first }),
   }))
   const slices = ofKind(objects, 'EndpointSlice').flatMap((slice) => {
     // A finding about the slice's own Service is not repeated for the slice. The slice's labels prove nothing else.
@@ -26,7 +30,7 @@ export function checkServices(objects: readonly JsonObject[], pods: readonly Wat
 
 function checkService(
   service: Named,
-  { pods, guarded }: { pods: readonly WatchedPod[]; guarded: readonly WatchedPod[] },
+  { pods, guarded, first }: { pods: readonly WatchedPod[]; guarded: readonly WatchedPod[]; first: number | null },
 ): { readonly findings: readonly Finding[]; readonly past: readonly Past[] } {
   const spec = objectAt(service.raw.spec, 'spec')
   const selector = textsAt(spec.selector, 'spec.selector')
@@ -44,13 +48,14 @@ function checkService(
   })
   const findings = [
     ...checkHeadless(service, chosen),
-    ...checked.flatMap(({ port, target, past: [first] }) => {
-      if (first === undefined) return []
-      const hasSidecar = first.pod.sidecars.length > 0
+    ...checkFormer(service, chosen, first),
+    ...checked.flatMap(({ port, target, past: [found] }) => {
+      if (found === undefined) return []
+      const hasSidecar = found.pod.sidecars.length > 0
       const why = hasSidecar
         ? 'which is not its sidecar; set targetPort to the name of the protected port'
         : 'which has no sidecar'
-      const message = `port ${port.port} goes to ${target} of Pod ${first.pod.name}, ${why}`
+      const message = `port ${port.port} goes to ${target} of Pod ${found.pod.name}, ${why}`
       return [finding('service_bypass', service, 'Service', message)]
     }),
   ]
@@ -68,6 +73,26 @@ function checkHeadless(service: Named, pods: readonly WatchedPod[]): readonly Fi
   if (guarded === undefined || past === undefined) return []
   const message = `has no address of its own, so clients dial port ${past} of Pod ${guarded.name} itself, which is not its sidecar's; set its port to ${guarded.sidecars[0]?.ports[0]?.number}`
   return [finding('service_headless', service, 'Service', message)]
+}
+
+/** Finds numbers that Pods lose when they restart, since the injector's first port is another: the Service would lead to nothing then. */
+function checkFormer(service: Named, pods: readonly WatchedPod[], first: number | null): readonly Finding[] {
+  const former = pods
+    .flatMap(({ sidecars }) => sidecars)
+    .filter((sidecar) => first !== null && firstPortOf(sidecar) !== first)
+    .flatMap(({ ports }) => ports.map(({ number }) => number))
+  const spec = objectAt(service.raw.spec, 'spec')
+  const isHeadless = spec.clusterIP === 'None'
+  return listAt(spec.ports, 'spec.ports').flatMap((item) => {
+    const { port, targetPort } = objectAt(item, 'spec.ports')
+    const lost = isHeadless ? port : (targetPort ?? port)
+    if (typeof lost !== 'number' || !former.includes(lost)) return []
+    const what = isHeadless
+      ? 'its clients must dial the new port from then on'
+      : 'set targetPort to the name of the protected port before'
+    const message = `port ${port} goes to ${lost}, which its Pods lose when they restart (injector.sidecar.port is ${first}); ${what}`
+    return [finding('sidecar_outdated', service, 'Service', message)]
+  })
 }
 
 function leadPast(target: Json, pod: WatchedPod): readonly Past[] {

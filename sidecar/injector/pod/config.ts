@@ -51,7 +51,8 @@ const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
 const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 const ENDPOINT = /^https?:\/\/[^\s'"\\]+$/
-const NO_PROXY = /^[A-Za-z0-9.,:*/[\]_-]{0,4096}$/
+// A sidecar does not start with a network in it.
+const NO_PROXY = /^[A-Za-z0-9.,:*[\]_-]{0,4096}$/
 const KEY = /^[-._A-Za-z0-9]{1,253}$/
 const PULL_SECRETS_COUNT_MAX = 8
 const SCRAPERS_COUNT_MAX = 16
@@ -182,7 +183,7 @@ function readEgressProxy(value: Json | undefined): EgressProxy | null {
   const { url, noProxy = '', ...rest } = isObject(value) ? value : {}
   const isUsable = typeof url === 'string' && ENDPOINT.test(url) && Object.keys(rest).length === 0
   if (!isUsable || typeof noProxy !== 'string' || !NO_PROXY.test(noProxy))
-    return fail('must be an object with the url of the proxy and noProxy, its exceptions, or null')
+    return fail('must be an object with the url of the proxy and noProxy, its exceptions by name and address, or null')
   return { url, noProxy }
 }
 

@@ -1,12 +1,15 @@
 /** What the chart's text must agree on with the programs that it runs. What Helm and the API server make of it: test/cluster. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { setGlobalProxyFromEnv } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { SETTINGS as PDP_SETTINGS } from '../../../pdp/server/runtime/settings-help.ts'
 import { NODE_FLAGS } from '../../../pdp/shared/process/command/node-flags.ts'
+import { useProxy } from '../../../pdp/shared/process/egress.ts'
 import { SETTINGS as SIDECAR_SETTINGS } from '../../../sidecar/config/config.ts'
 import { PORTS_COUNT_MAX } from '../../../sidecar/injector/pod/annotations.ts'
+import { parseInjectorConfig } from '../../../sidecar/injector/pod/config.ts'
 import { isObject, type Json, type JsonObject, listAt, objectAt } from '../../../sidecar/injector/pod/json.ts'
 import { DEFAULT_PORT, MESH_PORTS } from '../../../sidecar/injector/pod/ports.ts'
 import { ADJUSTABLE, buildSidecars, buildVolumes, COMMAND } from '../../../sidecar/injector/pod/sidecar-container.ts'
@@ -198,6 +201,33 @@ function leavesOf(value: Json, path = ''): readonly string[] {
   if (!isObject(value) || Object.keys(value).length === 0) return [path]
   return Object.entries(value).flatMap(([name, member]) => leavesOf(member, path === '' ? name : `${path}.${name}`))
 }
+
+test.each<[string, boolean]>([
+  ['.svc,10.96.0.1,[fd00::1],*.example.com:443', true],
+  ['10.0.0.0/8', false],
+  ['.svc,fd00::/8', false],
+])('with the exception %s of the proxy a sidecar starts, and chart and injector agree: %s', (noProxy, starts) => {
+  const url = 'http://127.0.0.1:9'
+  const passes = (read: () => unknown): boolean => {
+    try {
+      read()
+      return true
+    } catch {
+      return false
+    }
+  }
+  const restore = setGlobalProxyFromEnv({})
+  expect(passes(() => useProxy({ HTTPS_PROXY: url, NO_PROXY: noProxy }))).toBe(starts)
+  restore()
+  const settings = { ...CONFIG, egressProxy: { url, noProxy } }
+  expect(passes(() => parseInjectorConfig(JSON.stringify(settings), 'x'))).toBe(starts)
+  const sidecar = ['injector', 'sidecar', 'egressProxy', 'noProxy']
+  const { pattern } = sidecar.reduce(
+    (parent, name) => objectAt(objectAt(parent.properties, '')[name], name),
+    objectAt(schema, ''),
+  )
+  expect(new RegExp(String(pattern)).test(noProxy)).toBe(starts)
+})
 
 describe('the ports of sidecars', () => {
   const helpers = read('templates', '_helpers.tpl')

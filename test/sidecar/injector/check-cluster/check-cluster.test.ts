@@ -1,40 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { checkText } from '../../../../sidecar/commands/file-report.ts'
-import { checkCluster as check } from '../../../../sidecar/injector/check-cluster/check-cluster.ts'
-import type { FindingCode } from '../../../../sidecar/injector/check-cluster/watched.ts'
-import { inject } from '../../../../sidecar/injector/pod/inject.ts'
 import { type JsonObject, objectAt } from '../../../../sidecar/injector/pod/json.ts'
 import { applyPatch } from '../../../../sidecar/injector/pod/patch.ts'
 import { ASKING, CONFIG, podWith } from '../pod/pods.ts'
+import {
+  CLOSED,
+  checkCluster,
+  codes,
+  named,
+  namespace,
+  policy,
+  protectedPod,
+  SCRAPE,
+  SIDECARS_ONLY,
+  service,
+} from './cluster-objects.ts'
 import { GUARD } from './guard-objects.ts'
-
-const checkCluster = (objects: readonly JsonObject[]) => check(objects, checkText)
-
-const named = (kind: string, name: string, rest: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
-  kind,
-  metadata: { name, namespace: 'invoices', ...metadata },
-  ...rest,
-})
-const namespace = (mode: string): JsonObject =>
-  named('Namespace', 'invoices', {}, { namespace: null, labels: { 'portcullis.dev/inject': mode } })
-
-function protectedPod(over: JsonObject = {}, port = CONFIG.port): JsonObject {
-  const pod = podWith({ labels: { app: 'invoices' }, ...over })
-  const injection = inject(pod, { config: { ...CONFIG, port }, mode: 'enabled' })
-  const made = injection.verdict === 'inject' ? applyPatch(pod, injection.operations) : pod
-  return { ...made, metadata: { ...objectAt(made.metadata, ''), namespace: 'invoices' } }
-}
-const service = (name: string, port: JsonObject, selector: JsonObject = { app: 'invoices' }): JsonObject =>
-  named('Service', name, { spec: { selector, ports: [port] } })
-const policy = (name: string, spec: JsonObject, metadata: JsonObject = {}): JsonObject =>
-  named('NetworkPolicy', name, { spec }, metadata)
-const SIDECARS_ONLY = policy('sidecars', {
-  podSelector: { matchLabels: { 'portcullis.dev/injected': '1' } },
-  ingress: [{ ports: [{ port: 15_080, endPort: 15_080 }] }],
-})
-const CLOSED = [...GUARD, namespace('enabled'), protectedPod(), SIDECARS_ONLY]
-const codes = (...objects: readonly JsonObject[]): readonly FindingCode[] =>
-  checkCluster(objects).map(({ code }) => code)
 
 test('a closed cluster has no findings', () => {
   expect(checkCluster([...CLOSED, service('by-name', { port: 80, targetPort: 'http' })])).toEqual([])
@@ -195,6 +175,7 @@ describe('a network policy', () => {
     ["that admits the app's port by name", { ...selects, ingress: [{ ports: [{ port: 'app-http' }] }] }],
     ['that admits every port of a protocol', { ...selects, ingress: [{ ports: [{ protocol: 'TCP' }] }] }],
     ['that admits probes that no sidecar of it ever had', { ...selects, ingress: [{ ports: [{ port: 15_091 }] }] }],
+    ['that admits probes of the version before', { ...selects, ingress: [SCRAPE] }],
     ['that takes every Pod', { podSelector: {}, ingress: [{}] }],
     ['that admits a sidecar that the Pod does not have', { ...selects, ingress: [{ ports: [{ port: 15_081 }] }] }],
     [
@@ -207,10 +188,10 @@ describe('a network policy', () => {
 
   test.each([
     [
-      'for scrapers of sidecars of the version before',
-      policy('p', {
+      'of the chart for scrapers of sidecars of the version before',
+      policy('portcullis-sidecars', {
         ...selects,
-        ingress: [{ ports: [{ port: 15_094 }, { port: 15_090 }], from: [{ podSelector: {} }] }],
+        ingress: [SCRAPE],
       }),
     ],
     ['that admits nothing', policy('p', { podSelector: {}, ingress: [] })],
@@ -218,6 +199,14 @@ describe('a network policy', () => {
     ['for other Pods', policy('p', { podSelector: { matchLabels: { app: 'other' } }, ingress: [{}] })],
   ])('%s does not', (_what, object) => {
     expect(codes(...CLOSED, object)).toEqual([])
+  })
+
+  test.each([
+    ['of another sidecar', 'portcullis-sidecars-2', SCRAPE],
+    ['for everybody', 'portcullis-sidecars', { ports: SCRAPE.ports }],
+    ['with a name that only begins so', 'portcullis-sidecars-own', SCRAPE],
+  ])('%s opens former probes, whatever it is called', (_what, name, rule) => {
+    expect(codes(...CLOSED, policy(name, { ...selects, ingress: [rule] }))).toEqual(['policy_bypass'])
   })
 
   test('that nobody wrote leaves the app open', () => {
@@ -279,36 +268,6 @@ test('a container with a sidecar’s name that is no sidecar is listed, and is n
 test('a namespace whose mode is misspelt is listed', () => {
   expect(codes(...GUARD, namespace('require'))).toEqual(['namespace_unknown'])
   expect(codes(...GUARD, namespace('disabled'))).toEqual([])
-})
-
-describe('ports of sidecars that were changed', () => {
-  const settings = (port: number): JsonObject =>
-    named('ConfigMap', 'injector', { data: { 'injector.yaml': JSON.stringify({ ...CONFIG, port }) } })
-  const only = policy('sidecars', {
-    podSelector: { matchLabels: { 'portcullis.dev/injected': '1-from-16080' } },
-    ingress: [{ ports: [{ port: 16_080 }] }],
-  })
-  const moved = [...GUARD, namespace('enabled'), protectedPod({}, 16_080), only, settings(16_080)]
-  const find = (...objects: readonly JsonObject[]): readonly string[] =>
-    codes(...objects).filter((code) => code !== 'routes_missing')
-
-  test('are found in the Pod, and its former ones are not its own', () => {
-    expect(find(...moved, service('s', { port: 80, targetPort: 16_080 }))).toEqual([])
-    expect(find(...moved, service('s', { port: 80, targetPort: 15_080 }))).toEqual(['service_bypass'])
-    const headless = named('Service', 's', {
-      spec: { clusterIP: 'None', selector: { app: 'invoices' }, ports: [{ port: 15_080, targetPort: 'http' }] },
-    })
-    expect(checkCluster([...moved, headless]).map(({ message }) => message)).toContainEqual(
-      expect.stringContaining('set its port to 16080'),
-    )
-  })
-
-  test('make a Pod with the former ones outdated, and a policy that opens the new ones there one past the sidecar', () => {
-    const old = [...GUARD, namespace('enabled'), protectedPod(), SIDECARS_ONLY, settings(16_080)]
-    expect(find(...old)).toEqual(['sidecar_outdated'])
-    const open = policy('p', { podSelector: {}, ingress: [{ ports: [{ port: 16_080 }] }] })
-    expect(find(...old, open)).toEqual(['policy_bypass', 'sidecar_outdated'])
-  })
 })
 
 test('a policy that opens fifty Pods is listed once', () => {
