@@ -9,6 +9,7 @@ import type { RoleGrant } from '../../../shared/domain/role.ts'
 import type { Tuple } from '../../../shared/domain/tuple.ts'
 import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/status.ts'
 import { presentTuple } from '../../serve/management/relationships/tuple-bodies.ts'
+import { othersIn } from '../../serve/management/roles/role-grants.ts'
 import { address, alert, hidden, instant, link, name, problems } from '../parts.ts'
 import { consequencesOf } from '../sections/consequences.ts'
 import { table } from '../sections/table.ts'
@@ -89,47 +90,22 @@ ${freshness(visit, here)}<form method="post" action="${here}">${hidden('csrf', v
 <button type="submit">Give the role until then</button> ${link(backTo(visit, { log: org, change: { kind: 'role_grant', op: 'write', grant: given } }), 'Cancel')}</form>`
 }
 
-/** How many relationships of the group are read, and how many the page names. */
-const [READ_MAX, NAMED_MAX] = [1_000, 5]
+const NAMED_MAX = 5
 
 /**
  * A page that refuses the change while the group does not hold the role and already has others in it, whom somebody without a right
  * to give roles may have put there: they would hold the role, too, and for ever. Null: there is nobody else.
  */
 async function othersFirst(visit: ConsoleVisit, { org, grant, tuple }: Plan): Promise<View | null> {
-  const { store } = visit.deps.management
-  const found = await store.tuples(org, { object: tuple.object }, { after: null, countMax: READ_MAX })
-  const others = found.filter(
-    ({ relation, subject, expiresAtMs }) =>
-      (relation !== 'member' || subject !== tuple.subject) &&
-      (expiresAtMs === null || expiresAtMs > visit.reading.nowMs),
-  )
-  if (others.length === 0 && found.length < READ_MAX) return null
-  const shown = visit.may('relationships:read') ? others.slice(0, NAMED_MAX) : []
+  const others = await othersIn(visit.deps.management, { log: org, group: tuple.object, member: tuple.subject })
+  if (others?.length === 0) return null
+  const shown = visit.may('relationships:read') ? (others ?? []).slice(0, NAMED_MAX) : []
   const named = shown.map((one) => html`<li>${name(formatTuple(one))}</li>`)
-  const more = others.length > shown.length ? html`<li>more than is shown here</li>` : EMPTY
+  const more = others === null || others.length > shown.length ? html`<li>more than is shown here</li>` : EMPTY
   const to = link(address('relationships', { org, object: tuple.object }), 'Relationships of this group')
   const body = html`${alert(html`Nothing was written: ${name(grant.subject)} does not hold the role yet, and has others in it. They would hold the role, too, without this end. Remove them first.`)}
 <ul>${named}${more}</ul><p>${to}</p>`
   return { title: 'Preview', status: 409, body }
-}
-
-/**
- * Takes the role away again if somebody joined between the first look and the grant. Nobody without the right to give the role joins
- * later: a write of members takes the same lock as the grant, and sees it.
- */
-async function joinedMeanwhile(visit: ConsoleVisit, plan: Plan): Promise<View | null> {
-  const { org, grant } = plan
-  const { requestId, deps } = visit
-  // Another request wrote the grant, and looks at the group itself.
-  if ((await revisionOf(deps.management.store, { log: org, requestId })) === null) return null
-  const refused = await othersFirst(visit, plan)
-  if (refused !== null)
-    await visit.api(
-      'DELETE',
-      `/v1/organizations/${encodeURIComponent(org)}/role-grants/${encodeURIComponent(grant.id)}`,
-    )
-  return refused
 }
 
 /** Shows the preview of a change with an end (`until`), or of any other change. */
@@ -159,16 +135,19 @@ export async function actEndingChange(visit: ConsoleVisit): Promise<View> {
     const base = `/v1/organizations/${encodeURIComponent(org)}`
     const { app, role, subject } = grant
     try {
-      // The group gets the role first: if the second write fails, it has no members and gives nobody anything.
+      // The group gets the role first: if the second write fails, it has no members and gives nobody anything. Nobody without the
+      // right to give the role joins it later: a write of members takes the same lock as the grant, and sees it.
       if (!stored.isGranted) {
-        await visit.api('POST', `${base}/role-grants`, { role, subject, ...(app !== null && { app }) })
-        const late = await joinedMeanwhile(visit, plan)
-        if (late !== null) return late
+        const alone = { role, subject, ...(app !== null && { app }), only_member: tuple.subject }
+        await visit.api('POST', `${base}/role-grants`, alone)
       }
       await visit.api('POST', `${base}/relationships`, { write: [presentTuple(tuple)] })
     } catch (err) {
       const { code, message, issues } = asRequestProblem(err)
       if (isFault(code)) throw err
+      // Somebody joined between the look above and the grant.
+      const late = code === 'conflict' ? await othersFirst(visit, plan) : null
+      if (late !== null) return late
       return { title: 'Preview', status: 400, body: html`${problems(message, issues)}${await preview(visit, plan)}` }
     }
   }

@@ -7,15 +7,22 @@ import type { WriteContext } from '../../../../shared/domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../../../shared/domain/journal.ts'
 import { typeOf } from '../../../../shared/domain/names.ts'
 import type { RoleGrant } from '../../../../shared/domain/role.ts'
+import type { Tuple } from '../../../../shared/domain/tuple.ts'
 import type { ManagementClient } from '../../authentication/authenticate.ts'
 import { beyondCaller } from '../../authentication/people.ts'
 import type { PageQuery } from '../../http/pagination.ts'
 import { ID, object, PERMISSION_KEY, whole } from '../../http/schemas.ts'
+import { RequestProblem } from '../../http/status.ts'
 import type { ManagementDeps } from '../deps.ts'
 import { addManagementRoute, done, found, type ManagementResponse, ok, okPage } from '../route.ts'
 import { lacksPermissions } from './given-roles.ts'
 
-type GrantBody = { readonly app?: string; readonly role: string; readonly subject: string }
+type GrantBody = {
+  readonly app?: string
+  readonly role: string
+  readonly subject: string
+  readonly only_member?: string
+}
 
 const SUBJECT = {
   type: 'string',
@@ -23,7 +30,16 @@ const SUBJECT = {
   description: 'user:<id> or service:<id>; in an organization also group:<id>.',
 }
 const BODY = object(
-  { app: { ...ID, description: 'Absent: an organization-wide role.' }, role: PERMISSION_KEY, subject: SUBJECT },
+  {
+    app: { ...ID, description: 'Absent: an organization-wide role.' },
+    role: PERMISSION_KEY,
+    subject: SUBJECT,
+    only_member: {
+      type: 'string',
+      maxLength: 1024,
+      description: 'For a group: `conflict` if it has a relationship with anybody else, who would hold the role, too.',
+    },
+  },
   ['role', 'subject'],
 )
 const GRANT = whole({ id: ID, app: { ...ID, type: ['string', 'null'] }, role: PERMISSION_KEY, subject: SUBJECT })
@@ -110,6 +126,23 @@ function present({ id, app, role, subject }: RoleGrant): RoleGrant {
   return { id, app, role, subject }
 }
 
+/** How many relationships of a group are read: one with more has others. */
+const READ_MAX = 1_000
+
+/** The relationships of the group with others than this member, unexpired; null: it has more than are read. */
+export async function othersIn(
+  { store }: Pick<ManagementDeps, 'store'>,
+  { log, group, member }: { readonly log: JournalId; readonly group: string; readonly member: string },
+): Promise<readonly Tuple[] | null> {
+  const found = await store.tuples(log, { object: group }, { after: null, countMax: READ_MAX })
+  if (found.length === READ_MAX) return null
+  const nowMs = Date.now()
+  return found.filter(
+    ({ relation, subject, expiresAtMs }) =>
+      (relation !== 'member' || subject !== member) && (expiresAtMs === null || expiresAtMs > nowMs),
+  )
+}
+
 const holderOf = (subject: string): Lock =>
   typeOf(subject) === 'user' ? { person: idOf(subject) } : { beside: DIRECTORY }
 const idOf = (subject: string): string => subject.slice(subject.indexOf(':') + 1)
@@ -119,11 +152,12 @@ async function writeGrant(
   of: { caller: ManagementClient; log: JournalId; body: GrantBody; context: WriteContext },
 ): Promise<ManagementResponse> {
   const { caller, log, body, context } = of
-  const { app = null, role, subject } = body
+  const { app = null, role, subject, only_member: member } = body
   const declared = await readDeclared(deps.store)
   const definitions = definitionsOf(declared)
   requireSubjectForm(log, subject)
   await requireSubject(deps, subject)
+  if (member !== undefined) await requireOnly(deps, { log, group: subject, member })
   const permissions = requireRole(declared, { app, role })
   await requireHolding(deps, { caller, log, app, permissions })
   await requireFitting(deps, { log, subject, role: { app, role }, definitions })
@@ -132,6 +166,14 @@ async function writeGrant(
   if (changed) return ok(grant)
   const [existing] = await deps.store.roleGrants({ log, apps: [app], role, subject }, { after: null, countMax: 1 })
   return ok(existing === undefined ? grant : present(existing))
+}
+
+/** Under the lock of the organization, so that nobody joins between this look and the grant. Throws RequestProblem. */
+async function requireOnly(deps: ManagementDeps, of: { log: JournalId; group: string; member: string }): Promise<void> {
+  if (typeOf(of.group) !== 'group') throw new RequestProblem('request_invalid', 'only_member is for a group')
+  const others = await othersIn(deps, of)
+  if (others?.length !== 0)
+    throw new RequestProblem('conflict', `${of.group} has others in it, who would hold the role`)
 }
 
 /** Throws RequestProblem for a subject that does not exist. A group always exists. */
