@@ -9,7 +9,7 @@ import { malformed, RequestError } from '../request/errors.ts'
 import type { InboundRequest } from '../request/inbound.ts'
 import { readWhole } from '../routes/json-body.ts'
 import { type Goal, homeFrom, isLoop, lead, otherAccount, sendTo, signInUrl } from './begin-sign-in.ts'
-import { OWN_PATHS, ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
+import { contextOfRequest, OWN_PATHS, ownUrl, PATHS, type SignInContext, urlAt } from './context.ts'
 import { denialPage, isRefusal } from './denial-pages.ts'
 import { frameFor, type Reader, readerOf, requireOwnPage } from './navigation.ts'
 import { answerOwn } from './own-pages.ts'
@@ -77,7 +77,11 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       const isCured = NOT_SIGNED_IN.has(code) || (code === 'step_up_required' && session !== null)
       if (isCured && isHere(seen)) {
         const goal = { back, stepUp: code === 'step_up_required' ? (members.stepUp ?? null) : null }
-        return answerBySignIn({ denial, requestId, reader, goal }, { seen, session, own }, context)
+        return answerBySignIn(
+          { denial, requestId, reader, goal },
+          { seen, session, own },
+          contextOfRequest(context, requestId),
+        )
       }
       const frame = frameFor(seen, context.theme)
       const acts = isHere(seen) ? actsFor(code, { seen, back, isSignedIn: session !== null, frame }, context) : []
@@ -86,7 +90,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
     async page(request, requestId) {
       try {
         const readForm = (): Promise<Buffer> => readWhole(client, request, FORM)
-        const answer = await answerOwn({ request, requestId, own, readings, readForm }, context)
+        const answer = await answerOwn({ request, own, readings, readForm }, contextOfRequest(context, requestId))
         // The fields that the page itself sets come last, so that they win.
         return { ...answer, fields: [...cleaning(), ...answer.fields, 'x-request-id', requestId] }
       } catch (err) {

@@ -25,7 +25,7 @@ type Texts = { readonly title: string; readonly text: string }
 
 /** `name`: the provider's name, at the end of the path. Rejects with RequestError. */
 export async function returned(
-  { request, requestId }: { readonly request: InboundRequest; readonly requestId: string },
+  request: InboundRequest,
   name: string,
   { own, frame, context }: Visit,
 ): Promise<DenialAnswer> {
@@ -41,7 +41,7 @@ export async function returned(
   const { issuer } = provider.entry
   const { returned: texts } = frame.words
   const failed = (outcome: keyof typeof STATUSES, why: Texts, reason: string, code?: string): DenialAnswer => {
-    context.log.warn({ event: 'sign_in_failed', request_id: requestId, issuer, reason })
+    context.log.warn({ event: 'sign_in_failed', issuer, reason })
     context.count({ issuer, step: 'returned', outcome })
     const acts = waysOn(start, frame, context)
     const about = code === undefined ? [] : [[frame.words.about.reason, code] as const]
@@ -60,7 +60,7 @@ export async function returned(
   } catch (err) {
     if (!(err instanceof SignInRefused)) {
       if (err instanceof RequestError) throw err
-      context.log.warn({ event: 'sign_in_failed', request_id: requestId, issuer, reason: messageOf(err) })
+      context.log.warn({ event: 'sign_in_failed', issuer, reason: messageOf(err) })
       context.count({ issuer, step: 'returned', outcome: 'issuer_unavailable' })
       return awayPage(frame, provider, waysOn(start, frame, context))
     }

@@ -43,6 +43,15 @@ export type SignInContext = {
   readonly count: (step: SignInStep) => void
   readonly log: { info(line: object): void; warn(line: object): void }
 }
+/** The same with a log whose lines name the request. */
+export const contextOfRequest = (context: SignInContext, requestId: string): SignInContext => ({
+  ...context,
+  log: {
+    info: (line) => context.log.info({ ...line, request_id: requestId }),
+    warn: (line) => context.log.warn({ ...line, request_id: requestId }),
+  },
+})
+
 /** The outcomes of each step that are counted. The sets are fixed, since no client may choose the labels of metrics. */
 type Outcomes = {
   /** A browser was sent to the issuer, or could not be sent. */

@@ -13,7 +13,6 @@ import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.
 export async function answerOwn(
   options: {
     readonly request: InboundRequest
-    readonly requestId: string
     readonly own: OwnCookies
     /** All cookies of the sidecar, with one set for each value of those that came more than once. */
     readonly readings: readonly OwnCookies[]
@@ -22,7 +21,7 @@ export async function answerOwn(
   },
   context: SignInContext,
 ): Promise<DenialAnswer> {
-  const { request, requestId, own, readings, readForm } = options
+  const { request, own, readings, readForm } = options
   const { method, target } = request
   const [page = '', name = '', ...more] = target.path.slice(OWN_PATHS.length).split('/')
   const unknown = (): never => {
@@ -48,7 +47,7 @@ export async function answerOwn(
     }
     case PATHS.callback:
       allow('GET')
-      return returned({ request, requestId }, name, { own, frame, context })
+      return returned(request, name, { own, frame, context })
     case PATHS.signOut:
       if (name !== '') return unknown()
       allow('GET', 'POST')

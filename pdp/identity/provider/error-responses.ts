@@ -44,7 +44,7 @@ export function installErrorResponses(
 ): void {
   provider.on('server_error', (ctx: Context, error: unknown) => {
     ctx.state.failure = error
-    log.error({ event: 'identity_failed', path: ctx.path, err: error })
+    log.error({ event: 'identity_failed', request_id: frameOf(ctx.req).requestId, path: ctx.path, err: error })
   })
   // The client gets a general error; the reason only goes to the log.
   provider.on('grant.error', (ctx: Context, error: unknown) => {
@@ -89,7 +89,8 @@ function answerUncaught(
 ): void {
   ctx.state.failure = error
   const isTheirs = error instanceof errors.OIDCProviderError && error.statusCode < STATUS.failed
-  if (!isTheirs && !isBusy(error)) log.error({ event: 'identity_failed', path: ctx.path, err: error })
+  if (!isTheirs && !isBusy(error))
+    log.error({ event: 'identity_failed', request_id: frameOf(ctx.req).requestId, path: ctx.path, err: error })
   ctx.status = isTheirs ? error.statusCode : STATUS.failed
   const answer = isTheirs
     ? { error: error.error, error_description: error.error_description ?? '' }

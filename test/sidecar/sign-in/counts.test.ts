@@ -38,6 +38,16 @@ test.each<[string, Partial<Behaviour>, string]>([
   expect(await own.steps()).toEqual({ '0 sent done': 1, [`0 returned ${outcome}`]: 1 })
 })
 
+test('each line about signing in and out names its request', async () => {
+  const own = await worlds.open()
+  await signOut(await signedIn(own), own)
+  await notify(own, await own.issuers[0].signLogout({ sid: 's1' }))
+  await notify(own, await own.issuers[0].signLogout({ sid: 's1', aud: 'other' }))
+  const lines = own.log.filter((line) => 'event' in line && /sign|logout/.test(String(line.event)))
+  const events = ['signed_in', 'signed_out', 'signed_out', 'signed_out_here_only', 'logout_token_refused']
+  expect(lines).toMatchObject(events.map((event) => ({ event, request_id: expect.stringMatching(/./) })))
+})
+
 test.each<[string, Partial<Behaviour>]>([
   ['is refused', { error: 'server_error' }],
   ['finds an issuer that fails', { tokenStatus: 500 }],
@@ -70,6 +80,7 @@ test('an issuer that does not answer counts when nobody can be sent there', asyn
   own.issuers[0].close = async () => undefined
   expect(locationOf(await own.browser().visit('/docs/1'))).toBe('')
   expect(await own.steps()).toEqual({ '0 sent issuer_unavailable': 1 })
+  expect(own.log).toContainEqual(expect.objectContaining({ event: 'sign_in_failed', request_id: expect.any(String) }))
 })
 
 test('renewals count by what the issuer says', async () => {
