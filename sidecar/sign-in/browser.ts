@@ -77,11 +77,7 @@ export function createBrowser(arrived: ClientRequest, context: SignInContext, id
       const isCured = NOT_SIGNED_IN.has(code) || (code === 'step_up_required' && session !== null)
       if (isCured && isHere(seen)) {
         const goal = { back, stepUp: code === 'step_up_required' ? (members.stepUp ?? null) : null }
-        return answerBySignIn(
-          { denial, requestId, reader, goal },
-          { seen, session, own },
-          contextOfRequest(context, requestId),
-        )
+        return answerBySignIn({ denial, requestId, reader, goal }, { seen, session, own }, context)
       }
       const frame = frameFor(seen, context.theme)
       const acts = isHere(seen) ? actsFor(code, { seen, back, isSignedIn: session !== null, frame }, context) : []
@@ -109,9 +105,10 @@ async function answerBySignIn(
     readonly goal: Goal
   },
   { seen, session, own }: { readonly seen: InboundRequest; readonly session: Session | null; readonly own: OwnCookies },
-  context: SignInContext,
+  shared: SignInContext,
 ): Promise<DenialAnswer> {
   const { denial, requestId, reader, goal } = about
+  const context = contextOfRequest(shared, requestId)
   const frame = frameFor(seen, context.theme)
   if (reader === 'document' && !isLoop(goal, own)) {
     const provider = goal.stepUp === null ? undefined : context.providers.get(session?.provider ?? '')
