@@ -17,11 +17,10 @@ import { addGatewayCommands } from './gateways/commands.ts'
 /** Must be longer than `drainMs`, the time that open requests get to finish. */
 const SHUTDOWN_TIMEOUT_MS = 30_000
 
-type Io = NodeJS.Process
 type WithdrawOptions = { readonly control: string; readonly seconds: string }
 
 /** Runs one command. `run` keeps serving after the promise has resolved, until SIGINT or SIGTERM. */
-export async function runSidecarCli(io: Io): Promise<void> {
+export async function runSidecarCli(io: NodeJS.Process): Promise<void> {
   endWithReader(io)
   const program = new Command('portcullis-sidecar')
     .description('Reverse proxy that forwards only the requests that the policy decision point (PDP) allows.')
@@ -64,7 +63,7 @@ const OWN = new Set(
 const mayBeInjector = (word: string | undefined): boolean =>
   word !== undefined && !OWN.has(word) && (!word.startsWith('-') || word === '--help' || word === '-h')
 
-function addRun(program: Command, io: Io): void {
+function addRun(program: Command, io: NodeJS.Process): void {
   program
     .command('run')
     .description('Serve until SIGINT or SIGTERM (the default).')
@@ -78,7 +77,7 @@ function addRun(program: Command, io: Io): void {
 
 const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value]
 
-function addControls(program: Command, io: Io): void {
+function addControls(program: Command, io: NodeJS.Process): void {
   const socket = [
     '--control <path>',
     'path of the control socket of the running sidecar',
@@ -109,11 +108,11 @@ async function withdraw({ control, seconds }: WithdrawOptions): Promise<void> {
 }
 
 /** Exits after Commander has printed the error. `--help` is not an error. */
-function exitWith(err: CommanderError, io: Io): never {
+function exitWith(err: CommanderError, io: NodeJS.Process): never {
   return io.exit(err.exitCode === 0 ? 0 : EXIT_USAGE)
 }
 
-async function run(flags: SidecarFlags, io: Io): Promise<void> {
+async function run(flags: SidecarFlags, io: NodeJS.Process): Promise<void> {
   trustAuthorities(io.env)
   useProxy(io.env)
   const config = readConfig(io.env, flags)

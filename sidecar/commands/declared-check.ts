@@ -4,8 +4,6 @@
  */
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 
-type Members = { readonly [name: string]: unknown }
-
 const EVALUATIONS_MAX = 8
 const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 const ARGUMENT = /^\$params\.arguments\.([A-Za-z][A-Za-z0-9_]{0,63})$/
@@ -26,7 +24,7 @@ export function declaredCheck(mapping: unknown): string | null {
 }
 
 /** About the subject of the token, as every check is. */
-function checkOf({ subject, action, resource }: Members): string | null {
+function checkOf({ subject, action, resource }: { readonly [name: string]: unknown }): string | null {
   const id = isJsonObject(subject) ? (subject.id ?? TOKEN_SUBJECT) : TOKEN_SUBJECT
   if (id !== TOKEN_SUBJECT || !isJsonObject(action) || !isJsonObject(resource)) return null
   const resourceId = idOf(resource.id)

@@ -11,7 +11,6 @@ import { checkText } from '../routes/checks.ts'
 import type { AskedRequest, TokenDecision } from './explain-token.ts'
 import { readToken, unverifiedClaims } from './token-file.ts'
 
-type Io = NodeJS.Process
 type ExplainOptions = {
   readonly file: string
   readonly claim: string[]
@@ -23,7 +22,7 @@ type ExplainOptions = {
   readonly json?: true
 }
 
-export function addExplain(program: Command, io: Io): void {
+export function addExplain(program: Command, io: NodeJS.Process): void {
   program
     .command('explain <method> <url>')
     .description(
@@ -59,7 +58,7 @@ const collect = (value: string, earlier: string[]): string[] => [...earlier, val
 async function explain(
   { method, url }: { method: string; url: string },
   options: ExplainOptions,
-  io: Io,
+  io: NodeJS.Process,
 ): Promise<void> {
   const { createExplainer } = await import('../enforce/explain.ts')
   const explainer = createExplainer(loadRouteFile(options.file, readPlatform(options.platform)))
@@ -107,7 +106,7 @@ function pair(text: string, mark: string, option: string): [string, string] {
 /** `isAsked`: the result of a real decision is printed after this; it says whether and why the request is denied. */
 function describeExplanation(
   { route, parameters, asks, context, denial, isGuest }: Explanation,
-  { isAsked, io }: { readonly isAsked: boolean; readonly io: Io },
+  { isAsked, io }: { readonly isAsked: boolean; readonly io: NodeJS.Process },
 ): string[] {
   const lines = [`route       ${route?.id ?? 'none'}`]
   for (const [name, value] of parameters) lines.push(`parameter   ${name} = ${value}`)

@@ -12,7 +12,6 @@ import { addExplain } from './explain-command.ts'
 import type { FirstRouteFile } from './init.ts'
 import { readToken } from './token-file.ts'
 
-type Io = NodeJS.Process
 type Form = { readonly json?: true }
 /** `platform`: the file or text in which a platform sets the PDP and the issuers. */
 type Platformed = Form & { readonly platform?: string }
@@ -20,7 +19,7 @@ type InitOptions = Form & { readonly openapi?: string; readonly mcp?: string }
 type CheckOptions = Platformed & { readonly strict?: true; readonly pdp?: true; readonly token?: string }
 const JSON_OPTION = ['--json', 'print JSON'] as const
 
-export function addRouteFileCommands(program: Command, io: Io): void {
+export function addRouteFileCommands(program: Command, io: NodeJS.Process): void {
   program
     .command('init [file]')
     .description('Write a first route file (default: portcullis.yaml). Never overwrites a file.')
@@ -76,7 +75,7 @@ async function firstFile({ openapi, mcp }: InitOptions, schema: string): Promise
   return firstMcpRouteFile(await readMcpServer(mcp), schema)
 }
 
-async function init(path: string, options: InitOptions, io: Io): Promise<void> {
+async function init(path: string, options: InitOptions, io: NodeJS.Process): Promise<void> {
   const { json } = options
   const { text, leftOut } = await firstFile(options, schemaNear(path))
   try {
@@ -108,19 +107,19 @@ function readText(path: string): string {
   }
 }
 
-async function printSchema(io: Io): Promise<void> {
+async function printSchema(io: NodeJS.Process): Promise<void> {
   const { routeFileSchema } = await import('../route-file/format.ts')
   io.stdout.write(`${JSON.stringify(routeFileSchema(), null, 2)}\n`)
 }
 
-async function printOpenApi(path: string, io: Io): Promise<void> {
+async function printOpenApi(path: string, io: NodeJS.Process): Promise<void> {
   const { openApiDocument } = await import('./openapi-document.ts')
   const { text, leftOut } = openApiDocument(loadRouteFile(path))
   io.stdout.write(text)
   for (const reason of leftOut) io.stderr.write(`${path}: warning: no operation for ${reason}\n`)
 }
 
-async function check(path: string, options: CheckOptions, io: Io): Promise<void> {
+async function check(path: string, options: CheckOptions, io: NodeJS.Process): Promise<void> {
   const { strict, pdp, token, json } = options
   const platform = readPlatform(options.platform)
   if (pdp !== undefined && token === undefined)
@@ -150,7 +149,7 @@ async function pdpWarningsOf(config: LoadedConfig, token: string): Promise<strin
   return pdpWarnings(config, { token: readToken(token), readToken })
 }
 
-async function listRoutes(path: string, { json, platform }: Platformed, io: Io): Promise<void> {
+async function listRoutes(path: string, { json, platform }: Platformed, io: NodeJS.Process): Promise<void> {
   const { describeRoutes, orderedRoutes } = await import('./route-report.ts')
   const file = loadRouteFile(path, readPlatform(platform))
   if (json !== true) return void io.stdout.write(`${describeRoutes(file).join('\n')}\n`)
@@ -160,7 +159,7 @@ async function listRoutes(path: string, { json, platform }: Platformed, io: Io):
   )
 }
 
-async function test(path: string, { json, platform }: Platformed, io: Io): Promise<void> {
+async function test(path: string, { json, platform }: Platformed, io: NodeJS.Process): Promise<void> {
   const { describeReport, runRouteTests } = await import('./route-report.ts')
   const report = await runRouteTests(loadRouteFile(path, readPlatform(platform)), path)
   if (json === true) print(report, io)
@@ -168,7 +167,7 @@ async function test(path: string, { json, platform }: Platformed, io: Io): Promi
   if (report.failed > 0) io.exitCode = 1
 }
 
-const print = (value: unknown, io: Io): void => void io.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+const print = (value: unknown, io: NodeJS.Process): void => void io.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
 
 const counted = ({ length }: { readonly length: number }, what: string): string =>
   `${length} ${what}${length === 1 ? '' : 's'}`

@@ -17,8 +17,6 @@ import { createRemoval, type Removes } from './removed-fields.ts'
 import { identityFields, ownFields, unremovable } from './service-fields.ts'
 import { openSocketFile } from './socket-file.ts'
 
-type Entry = DoorEntry & { readonly profile: HttpProfile }
-
 const ALLOWED = 200
 const FORBIDDEN = 403
 const SUCCESSES = 300
@@ -30,7 +28,10 @@ const BAD_REQUEST = 400
 const STATUS_LAST = 599
 
 /** Throws StartError when it cannot listen. */
-export async function openForwardAuth(entry: Entry, deps: DoorDeps): Promise<Door> {
+export async function openForwardAuth(
+  entry: DoorEntry & { readonly profile: HttpProfile },
+  deps: DoorDeps,
+): Promise<Door> {
   const { profile, listen } = entry
   const limitsNow = (): SidecarLimits => {
     const limits = deps.limits()
@@ -69,7 +70,7 @@ async function answer(
     readonly res: ClientAnswer
     readonly removal: (headers: HeaderNames) => Removes
   },
-  entry: Entry,
+  entry: DoorEntry & { readonly profile: HttpProfile },
   { enter, knowsCaller, log }: DoorDeps,
 ): Promise<void> {
   const { client, res, removal } = options

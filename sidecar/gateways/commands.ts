@@ -8,7 +8,6 @@ import { readToken, unverifiedClaims } from '../commands/token-file.ts'
 import { loadRouteFile } from '../config/config.ts'
 import type { ConfigFile, HostAndPort } from './plan.ts'
 
-type Io = NodeJS.Process
 type ConfigOptions = {
   readonly listen: string
   readonly door?: string
@@ -26,7 +25,7 @@ type ProbeOptions = {
   readonly json?: true
 }
 
-export function addGatewayCommands(program: Command, io: Io): void {
+export function addGatewayCommands(program: Command, io: NodeJS.Process): void {
   program
     .command('gateway-config <gateway> <file>')
     .description(
@@ -65,7 +64,7 @@ export function addGatewayCommands(program: Command, io: Io): void {
 
 async function print(
   { gateway, path, options }: { readonly gateway: string; readonly path: string; readonly options: ConfigOptions },
-  io: Io,
+  io: NodeJS.Process,
 ): Promise<void> {
   const { GATEWAYS, gatewayConfig, isGatewayName } = await import('./gateway-config.ts')
   const { PlanError } = await import('./plan-error.ts')
@@ -93,7 +92,7 @@ function addressOf(text: string, option: string): HostAndPort {
   }
 }
 
-async function probe(options: ProbeOptions, io: Io): Promise<void> {
+async function probe(options: ProbeOptions, io: NodeJS.Process): Promise<void> {
   const [{ planProbes }, { probeAll }, { describeReport, isHeld, reportOf }] = await Promise.all([
     import('./probe/plan.ts'),
     import('./probe/probe.ts'),

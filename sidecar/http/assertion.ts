@@ -13,12 +13,6 @@ export type AssertionEntry = {
   readonly claims: readonly string[]
   readonly keysFile: string
 }
-export type Assertion = {
-  /** The value of the field, with a compact JWS; null: it would be too long for servers. `audience`: null or absent: that of the file. */
-  readonly sign: (identity: Identity, audience?: string | null) => string | null
-  /** The JWK Set (RFC 7517) that verifies assertions, as JSON. */
-  readonly keySet: string
-}
 
 /** In this field the assertion replaces the client's token: services that verify bearer tokens (RFC 6750) accept it as one. */
 export const BEARER_FIELD = 'authorization'
@@ -46,7 +40,12 @@ const REUSED_SECONDS = 30
 export function createAssertion(
   { header: field, audience: usual, claims: names }: AssertionEntry,
   given: { readonly keys: readonly [Buffer, ...Buffer[]]; readonly issuer: string; readonly clock: () => number },
-): Assertion {
+): {
+  /** The value of the field, with a compact JWS; null: it would be too long for servers. `audience`: null or absent: that of the file. */
+  readonly sign: (identity: Identity, audience?: string | null) => string | null
+  /** The JWK Set (RFC 7517) that verifies assertions, as JSON. */
+  readonly keySet: string
+} {
   const { issuer, clock } = given
   const [secret, ...former] = given.keys
   const active = keyOf(secret)

@@ -27,7 +27,6 @@ import { startInjector } from './start.ts'
 import { askInjector } from './webhook/ask.ts'
 import type { RouteFileReport } from './webhook/checks.ts'
 
-type Io = NodeJS.Process
 /** The reports that `check` makes about a route file: at once, or in a thread. */
 export type RouteFiles = {
   readonly check: CheckRoutes
@@ -53,7 +52,7 @@ const SHUTDOWN_TIMEOUT_MS = 10_000
 const CERTIFICATE_CHECK_MS = 10_000
 
 /** Adds `certificate`, `injector`, `injector certificate`, `injector maintain-certificate`, `injector onboard-namespaces`, `injector ask`, `inject`, `check-cluster` and `status`. */
-export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteFiles): void {
+export function addInjectorCommands(program: Command, io: NodeJS.Process, routeFiles: RouteFiles): void {
   const injector = program
     .command('injector')
     .description('Serve the admission webhook that adds sidecars to Pods.')
@@ -97,7 +96,7 @@ export function addInjectorCommands(program: Command, io: Io, routeFiles: RouteF
   addCertificate(program, io)
 }
 
-async function serve(options: ServeOptions, io: Io, routeFiles: RouteFiles): Promise<void> {
+async function serve(options: ServeOptions, io: NodeJS.Process, routeFiles: RouteFiles): Promise<void> {
   const config = loadInjectorConfig(options.config)
   const { platform } = config
   const issues = platform === null ? [] : routeFiles.platformIssues(platform)
@@ -128,7 +127,7 @@ function address(text: string, option: string): ListenAddress {
   }
 }
 
-async function certificate(options: CertificateOptions, io: Io): Promise<void> {
+async function certificate(options: CertificateOptions, io: NodeJS.Process): Promise<void> {
   const { service, namespace, secret } = options
   const { days, problems } = readCertificateOptions({ service, namespace, secret }, options.days)
   if (problems.length > 0) throw new ConfigError(problems)
@@ -138,7 +137,7 @@ async function certificate(options: CertificateOptions, io: Io): Promise<void> {
   io.stdout.write(secretManifest(made, { name: secret, namespace }))
 }
 
-async function ask(url: string, { authority }: { authority: string }, io: Io): Promise<void> {
+async function ask(url: string, { authority }: { authority: string }, io: NodeJS.Process): Promise<void> {
   const origin = URL.parse(url)
   if (origin?.protocol !== 'https:') throw new ConfigError([`${JSON.stringify(url)} is not an https URL`])
   await askInjector(origin.origin, readBytes(authority))
@@ -153,7 +152,11 @@ function readBytes(path: string): Buffer {
   }
 }
 
-async function injectManifests(path: string, options: { config: string; required?: true }, io: Io): Promise<void> {
+async function injectManifests(
+  path: string,
+  options: { config: string; required?: true },
+  io: NodeJS.Process,
+): Promise<void> {
   const config = loadInjectorConfig(options.config)
   const text = await readManifests(path, io)
   const report = injectFile(text, { config, mode: options.required === true ? 'required' : 'enabled' })
@@ -162,7 +165,7 @@ async function injectManifests(path: string, options: { config: string; required
   if (report.deniedCount > 0) io.exitCode = 1
 }
 
-async function readManifests(path: string, io: Io): Promise<string> {
+async function readManifests(path: string, io: NodeJS.Process): Promise<string> {
   if (path !== '-') return readBytes(path).toString('utf8')
   return (await io.stdin.setEncoding('utf8').toArray()).join('')
 }

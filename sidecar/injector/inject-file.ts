@@ -10,16 +10,17 @@ import { templatePath } from './pod/templates.ts'
 
 const DEPTH_MAX = 20
 
-export type FileReport = {
+/** Throws ConfigError for a text that is not YAML of objects, ShapeError for an object that Kubernetes would not accept. */
+export function injectFile(
+  text: string,
+  options: { config: InjectorConfig; mode: Mode },
+): {
   /** All documents, with sidecars in those that ask for one. */
   readonly yaml: string
   /** One line for each object: `Kind/name: what was done`. */
   readonly lines: readonly string[]
   readonly deniedCount: number
-}
-
-/** Throws ConfigError for a text that is not YAML of objects, ShapeError for an object that Kubernetes would not accept. */
-export function injectFile(text: string, options: { config: InjectorConfig; mode: Mode }): FileReport {
+} {
   const lines: string[] = []
   let deniedCount = 0
   const documents = parseObjects(text).map((document) => {

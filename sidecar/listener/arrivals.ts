@@ -11,10 +11,10 @@ const AT_ONCE_MAX = 32
 /** How many waiting requests begin in a later turn. With 8, others waited 0.8 as long, but 0.7 as many requests were served. */
 const LATER_MAX = 16
 
-type OnRequest = (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
-
 /** `onRequest`, called in turns as described above. */
-export function inTurns(onRequest: OnRequest): OnRequest {
+export function inTurns(
+  onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void,
+): (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void {
   const arrivals = new Arrivals()
   return (client, res, expectsContinue) =>
     arrivals.add(client.peerAddress(), res, () => onRequest(client, res, expectsContinue))

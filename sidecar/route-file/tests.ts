@@ -86,9 +86,10 @@ function parseAnswer(reader: YamlReader, { answer, allowed }: Nodes, expected: N
   return { text, allowed: questions.map((item) => reader.text(item, 'a question')).filter((one) => one !== null) }
 }
 
-type Sent = Pick<RouteTest, 'method' | 'target' | 'body'>
-
-function readRequest(reader: YamlReader, { request, body, arguments: given }: Nodes): Sent | null {
+function readRequest(
+  reader: YamlReader,
+  { request, body, arguments: given }: Nodes,
+): Pick<RouteTest, 'method' | 'target' | 'body'> | null {
   if (given !== null) reader.report(given, 'arguments needs mcp')
   const match = REQUEST.exec(reader.text(request, 'request') ?? '')
   if (match === null) reader.report(request, 'request must be "METHOD /path" or "METHOD http://host/path"')
@@ -105,7 +106,7 @@ function readMcp(
   reader: YamlReader,
   { mcp, body, arguments: given }: Nodes,
   { routes, route }: { readonly routes: readonly Route[]; readonly route: string | null },
-): Sent | null {
+): Pick<RouteTest, 'method' | 'target' | 'body'> | null {
   const [, method = '', name] = MCP_CALL.exec(reader.text(mcp, 'mcp') ?? '') ?? []
   const kinds = routes.filter((one) => one.mcp !== null && one.method === 'POST' && (route ?? one.id) === one.id)
   const [only] = kinds

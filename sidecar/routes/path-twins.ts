@@ -7,10 +7,12 @@ import { RequestError } from '../request/errors.ts'
 import { decodeAgain, decodeQuery, isReadAs } from './query.ts'
 import { describeSource, type Source } from './template.ts'
 
-type Parameter = Extract<Source, { from: 'path' }>
-
 /** Throws RequestError for a twin in the query with another value. */
-export function refuseQueryTwin(query: string | null, parameter: Parameter, value: string): void {
+export function refuseQueryTwin(
+  query: string | null,
+  parameter: Extract<Source, { from: 'path' }>,
+  value: string,
+): void {
   if (query === null) return
   // For some servers a semicolon separates pairs; for others it is part of a value. Both readings are checked.
   for (const mark of query.includes(';') ? [/&/, /[&;]/] : [/&/])
@@ -27,7 +29,7 @@ export function refuseQueryTwin(query: string | null, parameter: Parameter, valu
 /** Throws RequestError for a twin in a body with another value. `written`: the member's JSON text. `text`: its value if it is a string. */
 export function refuseJsonTwin(
   { key, written, text }: { readonly key: string; readonly written: string; readonly text: string },
-  parameter: Parameter,
+  parameter: Extract<Source, { from: 'path' }>,
   value: string,
 ): void {
   if (!isReadAs(key, parameter.parts) || (isNameAlone(key) && (written === value || text === value))) return

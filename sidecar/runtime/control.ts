@@ -3,16 +3,19 @@ import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { StartError } from '../../pdp/shared/process/exit.ts'
 
-/** `drain` resolves when the last request has ended, `withdraw` when the sidecar reports that it is not ready. */
-export type Commands = { drain(): Promise<void>; withdraw(): Promise<void> | void }
-
 /** The sidecar's replies: on receipt of the command, and on completion. */
 const ANSWERS = { drain: ['draining', 'drained'], withdraw: ['withdrawing', 'withdrawn'] } as const
 const LINE_CHARS_MAX = 64
 const WAIT_MS = 60_000
 
-/** Throws StartError when it cannot listen on the path. */
-export async function startControl(path: string, commands: Commands): Promise<{ close(): Promise<void> }> {
+/**
+ * `drain` resolves when the last request has ended, `withdraw` when the sidecar reports that it is not ready. Throws StartError when it
+ * cannot listen on the path.
+ */
+export async function startControl(
+  path: string,
+  commands: { drain(): Promise<void>; withdraw(): Promise<void> | void },
+): Promise<{ close(): Promise<void> }> {
   const server = createServer((socket) => {
     let line = ''
     socket.setEncoding('utf8')
@@ -48,7 +51,7 @@ export async function startControl(path: string, commands: Commands): Promise<{ 
 }
 
 /** Returns when the sidecar has completed the command. Throws StartError when the sidecar does not accept it. */
-export function sendCommand(path: string, command: keyof Commands): Promise<void> {
+export function sendCommand(path: string, command: 'drain' | 'withdraw'): Promise<void> {
   return new Promise((resolve, reject) => {
     let answer = ''
     const socket = connect(path, () => socket.write(`${command}\n`))

@@ -15,14 +15,17 @@ import type { Session } from './session.ts'
 import { removal } from './session-cookies.ts'
 import type { OwnCookies } from './session-store.ts'
 
-/** `readings`: all ways to read the cookies. Signing out ends the session of each. */
-type SignOutRequest = { readonly readings: readonly OwnCookies[]; readonly context: SignInContext }
-
 export const askToSignOut = (frame: Frame, { site }: SignInContext): DenialAnswer =>
   signOutPage(frame, { action: ownUrl(site, PATHS.signOut), home: urlAt(site, '/') })
 
-/** Rejects with RequestError for the request of another site's page, and when the end of the session cannot be stored. */
-export async function signOut(request: InboundRequest, { readings, context }: SignOutRequest): Promise<DenialAnswer> {
+/**
+ * `readings`: all ways to read the cookies; the session of each ends. Rejects with RequestError for the request of another site's page,
+ * and when the end of the session cannot be stored.
+ */
+export async function signOut(
+  request: InboundRequest,
+  { readings, context }: { readonly readings: readonly OwnCookies[]; readonly context: SignInContext },
+): Promise<DenialAnswer> {
   const { site, sessions, providers, log } = context
   requireOwnPage(request, { origin: site.origin, upgrade: false })
   const after = ownUrl(site, PATHS.signedOut)

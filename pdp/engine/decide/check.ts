@@ -148,9 +148,11 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
 }
 
 /** The result of a search. `undecided`: the error when it could not decide, else null. */
-type Far = { readonly related: Truth; readonly way: Way; readonly undecided: unknown }
-
-function searched(slice: Slice, question: Question, begun: Search | null): Far | Paused<Answer | undefined> {
+function searched(
+  slice: Slice,
+  question: Question,
+  begun: Search | null,
+): { readonly related: Truth; readonly way: Way; readonly undecided: unknown } | Paused<Answer | undefined> {
   const search = begun ?? searchFor(question, false)
   try {
     const related = visit(slice, search, question)

@@ -14,11 +14,6 @@ export type AskedRelation = {
   /** Collects a sentence for each condition that is false; null without `explain`. */
   readonly unmet: string[] | null
 }
-export type Wanted = {
-  readonly kind: 'usersets' | 'objects'
-  readonly countMax: number
-  readonly isWanted?: (subject: string) => boolean
-}
 /** Why it cannot be decided whether a tuple counts. `missing`: parameters that have no value. */
 export type Doubt = { readonly message: string; readonly missing: readonly string[] }
 /** A subject of a tuple that counts; with a doubt, of one that perhaps counts. */
@@ -51,7 +46,14 @@ export class ConditionalTuples {
   }
 
   /** Tuples whose subjects are of `kind` and `isWanted`. Undefined while rows are missing; null for more than `countMax`. */
-  met(place: AskedRelation, wanted: Wanted): Met | null | undefined {
+  met(
+    place: AskedRelation,
+    wanted: {
+      readonly kind: 'usersets' | 'objects'
+      readonly countMax: number
+      readonly isWanted?: (subject: string) => boolean
+    },
+  ): Met | null | undefined {
     const { isWanted = () => true } = wanted
     const rows = this.#view.conditional(this.#log, place.object, place.relation, wanted)
     if (rows === undefined || rows === null) return rows

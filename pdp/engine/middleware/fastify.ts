@@ -11,7 +11,6 @@ type FastifyReply = {
   headers(fields: { [name: string]: string }): FastifyReply
   send(body: string): FastifyReply
 }
-type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 /**
  * `allow(relation, resource)` makes an `onRequest` hook; `callerOf(request)` says who was allowed.
@@ -27,7 +26,7 @@ export function fastifyGuard<M extends RelationModel = RelationModel>(options: G
   const callers = new WeakMap<object, Caller>()
   return {
     allow:
-      (...check: GuardArguments<M>): Hook =>
+      (...check: GuardArguments<M>): ((request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) =>
       async (request, reply) => {
         const { raw, originalUrl: target, params: parameters } = request
         const outcome = await guard(requestOf(raw, { target, parameters }), check)

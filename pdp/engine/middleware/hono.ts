@@ -6,7 +6,6 @@ import { requireCaller } from './node-request.ts'
 export type { Caller, GuardOptions } from './guard.ts'
 
 type HonoContext = { readonly req: { readonly raw: Request; param(): unknown } }
-type Middleware = (c: HonoContext, next: () => Promise<void>) => Promise<Response | undefined>
 
 /**
  * `allow(relation, resource)` makes the middleware that stands before your handler; `callerOf(c)` says who was allowed.
@@ -22,7 +21,7 @@ export function honoGuard<M extends RelationModel = RelationModel>(options: Guar
   const callers = new WeakMap<object, Caller>()
   return {
     allow:
-      (...check: GuardArguments<M>): Middleware =>
+      (...check: GuardArguments<M>): ((c: HonoContext, next: () => Promise<void>) => Promise<Response | undefined>) =>
       async ({ req }, next) => {
         const { raw } = req
         const field = (name: string): readonly string[] => [raw.headers.get(name) ?? []].flat()

@@ -43,11 +43,11 @@ export async function numberArrivals(sql: Queries, log: JournalId): Promise<void
   }
 }
 
-type Wait = { readonly log: JournalId; readonly resolve: () => void; readonly reject: (error: unknown) => void }
-
 /** Does what numberArrivals does, with one call for all callers that wait for the same journal. */
 export function createNumbering(sql: Queries): (log: JournalId) => Promise<void> {
-  const batcherOf = (log: JournalId): Batcher<Wait> =>
+  const batcherOf = (
+    log: JournalId,
+  ): Batcher<{ readonly log: JournalId; readonly resolve: () => void; readonly reject: (error: unknown) => void }> =>
     new Batcher({
       runningMax: 1,
       schedule: setImmediate,

@@ -1,9 +1,6 @@
 /** Queues the logout tokens that clients get when sessions end (OpenID Connect Back-Channel Logout 1.0). */
 import type { Queries } from './directory.ts'
 
-/** One session, or all sessions of a user. */
-export type EndedSessions = { readonly by: 'session' | 'user'; readonly id: string }
-
 const QUEUE = (condition: string): string => `
   insert into logout_pending (client_id, user_id, sid)
   select c.client_id, s.payload ->> 'accountId', a.value ->> 'sid'
@@ -13,7 +10,10 @@ const QUEUE = (condition: string): string => `
   on conflict do nothing`
 const STATEMENTS = { session: QUEUE('s.uid = $1'), user: QUEUE("s.payload ->> 'accountId' = $1") }
 
-/** To be called in the transaction that ends the sessions, before it deletes them. */
-export async function queueLogouts(sql: Queries, { by, id }: EndedSessions): Promise<void> {
+/** To be called in the transaction that ends one session, or all of a user, before it deletes them. */
+export async function queueLogouts(
+  sql: Queries,
+  { by, id }: { readonly by: 'session' | 'user'; readonly id: string },
+): Promise<void> {
   await sql.query(STATEMENTS[by], [id])
 }

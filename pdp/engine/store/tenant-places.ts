@@ -5,13 +5,11 @@ import { tenantOf } from '../../shared/domain/names.ts'
 /** Bounds on all tenants together, and on one of them. */
 type Bound = { readonly all: number; readonly tenant: number }
 
-export type TenantPlaces = {
+/** `open`: how many operations may run; `waiting`: how many may wait. Without `waiting` none may. */
+export function createTenantPlaces(bounds: { readonly open: Bound; readonly waiting?: Bound }): {
   /** Runs `work` once the bounds allow it. Throws PdpError `overloaded` when too many wait, and what `work` throws. */
   run<T>(organization: string | null, work: () => Promise<T>): Promise<T>
-}
-
-/** `open`: how many operations may run; `waiting`: how many may wait. Without `waiting` none may. */
-export function createTenantPlaces(bounds: { readonly open: Bound; readonly waiting?: Bound }): TenantPlaces {
+} {
   const { open, waiting = { all: 0, tenant: 0 } } = bounds
   const held = new Map<string, number>()
   const queue: { readonly tenant: string; readonly start: () => void }[] = []

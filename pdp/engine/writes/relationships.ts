@@ -27,9 +27,8 @@ export type RelationshipsWrite = {
   readonly delete?: readonly TupleInput[]
   readonly if?: readonly { readonly tuple: TupleInput; readonly exists: boolean }[]
 }
-type TupleChange = Extract<Change, { kind: 'tuple' }>
 type Parsed = {
-  readonly changes: readonly TupleChange[]
+  readonly changes: readonly Extract<Change, { kind: 'tuple' }>[]
   /** The place of each change in the input. */
   readonly places: readonly string[]
   readonly preconditions: readonly Precondition[]
@@ -45,7 +44,7 @@ export function parseRelationships(input: RelationshipsWrite, restriction: Restr
     issues.push({ place, message: parsed })
     return { object: '', relation: '', subject: '', expiresAtMs: null }
   }
-  const changes: TupleChange[] = []
+  const changes: Extract<Change, { kind: 'tuple' }>[] = []
   const places: string[] = []
   for (const op of ['write', 'delete'] as const) {
     for (const [i, item] of (input[op] ?? []).entries()) {

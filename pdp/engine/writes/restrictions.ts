@@ -21,10 +21,9 @@ export async function orphansOf(
 
 /** Why a tuple would not count under the current models; null if it counts. */
 export type Restriction = (tuple: Omit<Tuple, 'expiresAtMs'>) => string | null
-/** Reads the restriction by the current models. A tuple that counts now may not count under a later model. */
-export type ReadRestriction = (store: Pick<Store, 'rows'>) => Promise<Restriction>
 
-export function createRestrictions(): ReadRestriction {
+/** Reads the restriction by the current models. A tuple that counts now may not count under a later model. */
+export function createRestrictions(): (store: Pick<Store, 'rows'>) => Promise<Restriction> {
   const compile = createModelCompiler()
   return async (store) => {
     const { manifests } = await readDeclared(store)

@@ -12,8 +12,6 @@ import { type Declared, type Definitions, definitionsOf, sizeIssue } from './rol
 /** How many grants to one subject are read to compute the size of its tokens. */
 const OWN_GRANTS_MAX = 1_000
 
-type Deps = { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'held'> }
-
 /** The grant, with an id derived from its content: a repeated request, even a concurrent one, writes the same grant. */
 export function grantOf({ app, role, subject }: Omit<RoleGrant, 'id'>): RoleGrant {
   const digest = createHash('sha256')
@@ -51,7 +49,7 @@ export function requireRole(declared: Declared, { app, role }: HeldRole): readon
 
 /** Throws PdpError `conflict` when the subject's tokens would become too large with all its grants and those of its groups here. */
 export async function requireFitting(
-  deps: Deps,
+  deps: { readonly store: Pick<Store, 'roleGrants'>; readonly pdp: Pick<Pdp, 'held'> },
   wanted: { log: JournalId; subject: string; role: HeldRole; definitions: Definitions },
 ): Promise<void> {
   const { log, subject, role, definitions } = wanted
@@ -69,7 +67,7 @@ export async function requireFitting(
 
 /** All roles that the subject holds in the organization. Only their names are known, so each may be the app's or organization-wide. */
 async function rolesOfGroups(
-  { pdp }: Deps,
+  { pdp }: { readonly pdp: Pick<Pdp, 'held'> },
   { log, subject, app }: { log: JournalId; subject: string; app: string | null },
 ): Promise<readonly HeldRole[]> {
   const type = typeOf(subject)

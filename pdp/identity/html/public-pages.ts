@@ -6,12 +6,11 @@ import { errorPage } from './error-page.ts'
 import type { FrameOf } from './frame.ts'
 import { type Page, page } from './page.ts'
 
-export type Answered = { readonly status: number; readonly page: Page }
 /** The page for a path without a route, or for a request with more header fields than the server reads. */
 export type PublicPages = (
   req: Parameters<FrameOf>[0] & { readonly url?: string | undefined },
   trouble?: 'oversized',
-) => Answered
+) => { readonly status: number; readonly page: Page }
 
 export function createPublicPages({ issuer, frameOf }: { issuer: string; frameOf: FrameOf }): PublicPages {
   const mount = mountOf(issuer)

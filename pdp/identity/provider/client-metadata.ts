@@ -70,13 +70,14 @@ export const isFromDocument = (metadata: JsonObject): boolean => metadata[READ_A
 export const jwksUriOf = ({ token_endpoint_auth_method: method, jwks_uri: uri }: JsonObject): string | null =>
   method === 'private_key_jwt' && typeof uri === 'string' ? uri : null
 
-type Registered = Client & { readonly secretHash: string | null; readonly tokenEpoch?: number }
-
 /**
  * oidc-provider gets the stored hash in place of the secret; Client.compareClientSecret is replaced to compare with it. `jwks`: the
  * keys at the client's jwks_uri.
  */
-export function providerMetadata(client: Registered, jwks: JWKS = { keys: [] }): ClientMetadata {
+export function providerMetadata(
+  client: Client & { readonly secretHash: string | null; readonly tokenEpoch?: number },
+  jwks: JWKS = { keys: [] },
+): ClientMetadata {
   const { metadata } = client
   const metadataScope = typeof metadata.scope === 'string' ? metadata.scope : ''
   const platformScope = splitScope(metadataScope)

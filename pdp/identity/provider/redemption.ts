@@ -22,8 +22,11 @@ export type PendingRecord = {
 /** Grants that a client polls for (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
 export const POLLED: ReadonlySet<string> = new Set(['DeviceCode', 'BackchannelAuthenticationRequest'])
 const CONTEXT = { actor: 'identity', requestId: '' }
-type Used = { readonly kind: string; readonly key: string }
-type Pending = { readonly sinceMs: number; used: Used | null; next: PendingRecord | null }
+type Pending = {
+  readonly sinceMs: number
+  used: { readonly kind: string; readonly key: string } | null
+  next: PendingRecord | null
+}
 export type Redemption = {
   /** Notes that this code or token is redeemed, and returns true; false outside a token request. */
   use(kind: string, key: string): boolean

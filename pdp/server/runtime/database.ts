@@ -26,8 +26,6 @@ import { installSuccessor, loadMasterKeys, makeSuccessor } from './secrets.ts'
 
 const START_WAIT_MS = 5_000
 
-type Database = Awaited<ReturnType<typeof openPostgres>>
-
 const placeOf = ({
   databaseSchema: schema,
   databaseConnections,
@@ -42,7 +40,7 @@ const placeOf = ({
 export async function openStore(
   config: PdpConfig,
   of: { readonly shutdown: Shutdown; readonly registry: Registry; readonly spans: Spans | null; readonly log: Log },
-): Promise<Database> {
+): ReturnType<typeof openPostgres> {
   const { shutdown, registry, spans, log } = of
   let connectionString = config.databaseUrl
   if (connectionString === null) {
@@ -157,7 +155,10 @@ export async function changeMasterKey(
   })
 }
 
-async function withDatabase<T>(config: PdpConfig, work: (database: Database) => Promise<T>): Promise<T> {
+async function withDatabase<T>(
+  config: PdpConfig,
+  work: (database: Awaited<ReturnType<typeof openPostgres>>) => Promise<T>,
+): Promise<T> {
   const embedded = config.databaseUrl === null ? await startEmbeddedPostgres(config) : null
   try {
     const connectionString = config.databaseUrl ?? embedded?.connectionString ?? ''

@@ -7,10 +7,10 @@ import { StartError } from '../../shared/process/exit.ts'
 import { generatedSecret } from '../../shared/process/generated-secret.ts'
 import { type PdpConfig, parseMasterKey } from './config.ts'
 
-export type Secrets = { readonly adminSecret: string; readonly masterKeys: GivenMasterKeys }
-
 /** Throws StartError if a file of the data directory is not usable. */
-export async function loadSecrets(config: PdpConfig): Promise<Secrets> {
+export async function loadSecrets(
+  config: PdpConfig,
+): Promise<{ readonly adminSecret: string; readonly masterKeys: GivenMasterKeys }> {
   return {
     masterKeys: await loadMasterKeys(config),
     adminSecret: config.adminSecret ?? (await generatedSecret(join(config.dataDirectory, 'admin-secret'))),

@@ -185,7 +185,6 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
 }
 
 type Process = { readonly log: Log; readonly shutdown: Shutdown; readonly registry: Registry }
-type Data = Awaited<ReturnType<typeof openData>>
 
 /** The store, its readers, and the keys that encrypt its secrets. */
 async function openData(
@@ -215,7 +214,7 @@ async function openData(
 
 async function openIdentity(
   config: PdpConfig,
-  of: Process & { readonly data: Data; readonly trustedProxies: Networks },
+  of: Process & { readonly data: Awaited<ReturnType<typeof openData>>; readonly trustedProxies: Networks },
 ): Promise<Identity> {
   const { data, trustedProxies, registry, log, shutdown } = of
   const { sql, store, directory, pdp, masterKeys } = data

@@ -92,8 +92,6 @@ function budgetMetrics(registry: Registry, budgets: Budgets): void {
   })
 }
 
-type State = { readonly oldest: number; readonly rotating: number; readonly logs: { readonly [log: string]: number } }
-
 /** Metrics of tables. While the database does not answer, all but `database_up` keep their last values. */
 function tableMetrics(registry: Registry, sql: Queries): void {
   const fresh = sharedReading(TABLES_AGE_MS, read)
@@ -124,7 +122,11 @@ function tableMetrics(registry: Registry, sql: Queries): void {
   async function read(): Promise<void> {
     const [tables, [state]] = await Promise.all([
       sql.query<{ readonly name: string; readonly rows: number; readonly bytes: number }>(TABLES),
-      sql.query<State>(STATE),
+      sql.query<{
+        readonly oldest: number
+        readonly rotating: number
+        readonly logs: { readonly [log: string]: number }
+      }>(STATE),
     ])
     for (const table of tables) {
       rows.set({ table: table.name }, table.rows)

@@ -87,8 +87,10 @@ export function asRedisUrl(text: string): string {
   return text
 }
 
-type Place = string | Omit<RedisOptions, 'replyMapping'> | Nodes
-type Nodes = { readonly nodes: readonly ClusterNode[]; readonly redisOptions: Omit<RedisOptions, 'replyMapping'> }
+type Place =
+  | string
+  | Omit<RedisOptions, 'replyMapping'>
+  | { readonly nodes: readonly ClusterNode[]; readonly redisOptions: Omit<RedisOptions, 'replyMapping'> }
 
 /**
  * Where a Redis is: its URL; `redis+sentinel://user:password@host:26379,host/name/0`, Sentinels that are asked for the primary of

@@ -5,8 +5,6 @@ import { CAEP_EVENTS, RISC_EVENTS, type SecurityEvent } from '../set/event-types
 import type { SetClaims } from '../set/set.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
 
-type TokenChange = Change & { readonly kind: 'token' }
-
 /** Events that end the session that the subject names, or all sessions of the person if it names none. */
 const ENDS_SESSIONS: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionRevoked])
 /** Events that end all tokens of the person that were issued before. */
@@ -27,13 +25,13 @@ const SKEW_MS = 60_000
 export function effectsOf(
   claims: Pick<SetClaims, 'event' | 'subject' | 'toe' | 'iat'>,
   { issuer, nowMs }: { readonly issuer: string; readonly nowMs: number },
-): readonly TokenChange[] | null {
+): readonly (Change & { readonly kind: 'token' })[] | null {
   const { event, subject } = claims
   if (!ENDS_SESSIONS.has(event.type) && !ENDS_ACCESS.has(event.type)) return null
   const issuedUntilMs = Math.min(endOf(claims), nowMs + SKEW_MS)
   const session = ENDS_SESSIONS.has(event.type) ? sessionOf(subject) : null
   const people = namesIn(partOf(subject, 'user'), issuer)
-  const change = (by: IssuerCause, value: string, isForEver: boolean): TokenChange => ({
+  const change = (by: IssuerCause, value: string, isForEver: boolean): Change & { readonly kind: 'token' } => ({
     kind: 'token',
     by,
     id: idAtIssuer(issuer, value),

@@ -32,7 +32,11 @@ export function createDeliverer(deps: DelivererDeps): Deliver {
   }
 }
 
-async function deliver(deps: DelivererDeps, leases: Leases, leased: Leased): ReturnType<Deliver> {
+async function deliver(
+  deps: DelivererDeps,
+  leases: ReturnType<typeof createLeases>,
+  leased: Leased,
+): ReturnType<Deliver> {
   const { stream, sets, more } = leased
   const untilMs = performance.now() + BATCH_MS_MAX
   const done: Done[] = []
@@ -60,7 +64,7 @@ type Done = { readonly set: PendingSet; readonly outcome: Exclude<PushOutcome, {
 
 async function settle(
   deps: DelivererDeps,
-  leases: Leases,
+  leases: ReturnType<typeof createLeases>,
   {
     stream,
     done,
@@ -106,7 +110,6 @@ type Ended = {
   readonly failingSinceMs: number
   readonly waitMs: number
 }
-type Leases = ReturnType<typeof createLeases>
 
 // A row that another process has locked is skipped, not waited for.
 const TAKE = `

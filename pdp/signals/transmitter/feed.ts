@@ -26,7 +26,6 @@ export type Feed = {
   close(): Promise<void>
 }
 
-type Row = Omit<OutboxRow, 'ancestors'>
 const READ = `
   select seq, event_id as id, txn, type, organization_id as organization, payload as data,
     (extract(epoch from created_at) * 1000)::float8 as "atMs"
@@ -155,7 +154,7 @@ async function readUpTo(
 }
 
 async function read(sql: Queries, after: number): Promise<readonly OutboxRow[]> {
-  const rows = await sql.query<Row>(READ, [after])
+  const rows = await sql.query<Omit<OutboxRow, 'ancestors'>>(READ, [after])
   const organizations = [...new Set(rows.flatMap(organizationsOf))]
   const found =
     organizations.length === 0

@@ -7,11 +7,6 @@ import type { Route } from '../../routes/route.ts'
 import type { Probe } from './probe.ts'
 import { type Spelled, type Spelling, spellingsOf } from './spellings.ts'
 
-export type Plan = {
-  readonly probes: readonly Probe[]
-  /** Sentences about routes that are not probed. */
-  readonly leftOut: readonly string[]
-}
 export type PlanOptions = {
   /** Claims of the token without any rights; null: probes are sent without a token. */
   readonly claims: { readonly [claim: string]: unknown } | null
@@ -26,7 +21,14 @@ const PUBLIC_PATHS_MAX = 3
 const SAFE = ['GET', 'HEAD']
 const OTHERS = ['POST', 'PUT', 'PATCH', 'DELETE']
 
-export function planProbes(file: RouteFile, options: PlanOptions): Plan {
+export function planProbes(
+  file: RouteFile,
+  options: PlanOptions,
+): {
+  readonly probes: readonly Probe[]
+  /** Sentences about routes that are not probed. */
+  readonly leftOut: readonly string[]
+} {
   const explain = createExplainer(file)
   const guarded = guardedPaths(file, options, explain)
   const longest = Math.max(0, ...guarded.map(({ spellings }) => spellings.length))
@@ -46,14 +48,13 @@ export function planProbes(file: RouteFile, options: PlanOptions): Plan {
   return { probes: probes.slice(0, PROBES_MAX), leftOut: leftOut(file, probes.length, options) }
 }
 
-type Claims = PlanOptions['claims']
 type Guarded = {
   readonly host: string
   /** The id of the route. */
   readonly route: string
   readonly spellings: readonly Spelling[]
   /** Methods and tokens for which the sidecar refuses the path in its normal spelling, to which a gateway may change another spelling. */
-  readonly senders: readonly { readonly method: string; readonly claims: Claims }[]
+  readonly senders: readonly { readonly method: string; readonly claims: PlanOptions['claims'] }[]
 }
 
 function guardedPaths(
@@ -91,7 +92,7 @@ function leftOut({ routes }: RouteFile, count: number, { claims }: PlanOptions):
 
 /** False where the sidecar itself would permit the request: at a public route, or a check that any token may satisfy. */
 function isGuarded(
-  { fields, ...asked }: Pick<Probe, 'method' | 'target' | 'fields'> & { readonly as: Claims },
+  { fields, ...asked }: Pick<Probe, 'method' | 'target' | 'fields'> & { readonly as: PlanOptions['claims'] },
   explain: Explainer,
 ): boolean {
   const { route, denial } = explain({ ...asked, headers: fields })

@@ -14,7 +14,6 @@ import { makeAuthority, withAuthority } from './certificate.ts'
 import { apiServerProblem, openKubeApi } from './kube-api.ts'
 import { type CertificateGoal, maintainCertificate } from './maintain.ts'
 
-type Io = NodeJS.Process
 type Options = {
   readonly service: string
   readonly namespace: string
@@ -32,7 +31,7 @@ const DAYS_MAX = 3_650
 
 type PairOptions = { readonly out: string; readonly days: string; readonly owner?: string }
 
-export function addCertificate(program: Command, io: Io): void {
+export function addCertificate(program: Command, io: NodeJS.Process): void {
   program
     .command('certificate <hosts...>')
     .description(
@@ -46,7 +45,7 @@ export function addCertificate(program: Command, io: Io): void {
 
 const NAME = /^(?=.{1,253}$)(?:\*\.)?[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)*$/i
 
-async function makePairs(hosts: readonly string[], options: PairOptions, io: Io): Promise<void> {
+async function makePairs(hosts: readonly string[], options: PairOptions, io: NodeJS.Process): Promise<void> {
   const { days, problems } = readCertificateOptions({}, options.days)
   const wanted = hosts.map((host) => host.split(','))
   const odd = wanted.flat().filter((name) => isIP(name) === 0 && !NAME.test(name))
@@ -97,7 +96,7 @@ function written(path: string, write: () => void): void {
   }
 }
 
-export function addMaintainCertificate(injector: Command, io: Io): void {
+export function addMaintainCertificate(injector: Command, io: NodeJS.Process): void {
   injector
     .command('maintain-certificate')
     .description(
@@ -119,7 +118,7 @@ export function addMaintainCertificate(injector: Command, io: Io): void {
     .action((options: Options) => runCommand(() => maintain(options, io), io))
 }
 
-async function maintain(options: Options, io: Io): Promise<void> {
+async function maintain(options: Options, io: NodeJS.Process): Promise<void> {
   const service = 'portcullis-injector-certificate'
   const log = createLog({ service, level: 'info', destination: openLogOutput(service) })
   const goal = readGoal(options)

@@ -11,7 +11,6 @@ import { type Kubectl, openKubectl } from './kubectl.ts'
 import { statusLines } from './status.ts'
 import { ofKind } from './watched.ts'
 
-type Io = NodeJS.Process
 type Options = {
   readonly kubectl: string
   readonly context?: string
@@ -43,7 +42,7 @@ const OPTIONAL_KINDS = [
   'securitypolicies.gateway.envoyproxy.io',
 ]
 
-export function addCheckCluster(program: Command, io: Io, checkRoutes: CheckRoutes): void {
+export function addCheckCluster(program: Command, io: NodeJS.Process, checkRoutes: CheckRoutes): void {
   program
     .command('check-cluster')
     .description(
@@ -61,7 +60,7 @@ export function addCheckCluster(program: Command, io: Io, checkRoutes: CheckRout
     .action((options: Options) => runCommand(() => check(options, io, checkRoutes), io))
 }
 
-async function check(options: Options, io: Io, checkRoutes: CheckRoutes): Promise<void> {
+async function check(options: Options, io: NodeJS.Process, checkRoutes: CheckRoutes): Promise<void> {
   const { namespace: only, from } = options
   const kubectl = openKubectl(options.kubectl, options.context)
   const objects = read(kubectl, from)

@@ -11,8 +11,6 @@ export type Webhook = {
   readonly leadsToInjector: boolean
   readonly raw: JsonObject
 }
-type Injector = { readonly images: readonly string[] }
-type Target = { readonly namespace: string; readonly name: string }
 
 /** The webhooks that inject sidecars. Throws ShapeError. */
 export function webhooksOf(objects: readonly JsonObject[]): readonly Webhook[] {
@@ -32,14 +30,17 @@ export function webhooksOf(objects: readonly JsonObject[]): readonly Webhook[] {
 }
 
 /** Throws ShapeError. */
-export function findInjectors(objects: readonly JsonObject[]): readonly Injector[] {
+export function findInjectors(objects: readonly JsonObject[]): readonly { readonly images: readonly string[] }[] {
   return webhooksOf(objects).flatMap(({ raw }) => {
     const { namespace, name } = objectAt(objectAt(raw.clientConfig, '').service, '')
     return injectorsAt(objects, { namespace: textAt(namespace, '') ?? '', name: textAt(name, '') ?? '' })
   })
 }
 
-function injectorsAt(objects: readonly JsonObject[], target: Target): readonly Injector[] {
+function injectorsAt(
+  objects: readonly JsonObject[],
+  target: { readonly namespace: string; readonly name: string },
+): readonly { readonly images: readonly string[] }[] {
   const here = (object: Named): boolean => object.namespace === target.namespace
   const service = ofKind(objects, 'Service').find((object) => here(object) && object.name === target.name)
   const selector = textsAt(objectAt(service?.raw.spec, 'spec').selector, 'spec.selector')

@@ -9,7 +9,6 @@ import { hasSidecarName } from '../pod/recognize-sidecar.ts'
 import { type Kubectl, openKubectl } from './kubectl.ts'
 import { hasEnded, type Named, ofKind } from './watched.ts'
 
-type Io = NodeJS.Process
 type Options = { readonly kubectl: string; readonly namespace: string; readonly context?: string }
 type SidecarStatus = {
   readonly hash: string
@@ -22,7 +21,7 @@ type SidecarStatus = {
 
 const HASH_CHARS = 12
 
-export function addStatus(program: Command, io: Io): void {
+export function addStatus(program: Command, io: NodeJS.Process): void {
   program
     .command('status')
     .description('Say which route file each sidecar of a namespace has in force, since when, and its last refusal.')
@@ -33,7 +32,7 @@ export function addStatus(program: Command, io: Io): void {
 }
 
 /** Exits with 1 if a sidecar cannot be read, or has another file than its ConfigMap. */
-async function report({ kubectl, namespace, context }: Options, io: Io): Promise<void> {
+async function report({ kubectl, namespace, context }: Options, io: NodeJS.Process): Promise<void> {
   const ask = openKubectl(kubectl, context)
   const list = JSON.parse(ask('get', 'pods,configmaps', `--namespace=${namespace}`, '--output=json'))
   const objects = isObject(list) ? listAt(list.items, 'items').filter(isObject) : []

@@ -10,13 +10,12 @@ import { apiServerProblem, type KubeApi, openKubeApi } from '../certificate/kube
 import { type Done, onboard } from './onboard.ts'
 import { readOnboarding } from './settings.ts'
 
-type Io = NodeJS.Process
 type Options = { readonly settings: string; readonly apiServer: string; readonly tokenFile: string }
 
 const EVERY_MS = 10_000
 const SHUTDOWN_TIMEOUT_MS = 10_000
 
-export function addOnboardNamespaces(injector: Command, io: Io): void {
+export function addOnboardNamespaces(injector: Command, io: NodeJS.Process): void {
   injector
     .command('onboard-namespaces')
     .description(
@@ -28,7 +27,7 @@ export function addOnboardNamespaces(injector: Command, io: Io): void {
     .action((options: Options) => runCommand(() => serve(options, io), io))
 }
 
-async function serve({ settings, apiServer, tokenFile }: Options, io: Io): Promise<void> {
+async function serve({ settings, apiServer, tokenFile }: Options, io: NodeJS.Process): Promise<void> {
   const problem = apiServerProblem(apiServer)
   if (problem !== null) throw new ConfigError([problem])
   readOnboarding(settings)

@@ -215,14 +215,12 @@ const GRACE_SECONDS_MIN = 2 * WITHDRAW_SECONDS
 /** How many ports one message names: a Pod may declare thousands. */
 const NAMED_COUNT_MAX = 8
 
-type OpenPort = { readonly container: string; readonly port: Port }
-
 /** The ports that no sidecar covers and that the Pod does not list as unprotected. */
 function openPorts(
   pod: Pick<Pod, 'containers'>,
   unprotected: Wishes['unprotected'],
   sidecars: readonly Sidecar[] = [],
-): readonly OpenPort[] {
+): readonly { readonly container: string; readonly port: Port }[] {
   const behind = new Set(sidecars.flatMap(({ portName, hiddenName }) => [portName, hiddenName]))
   return pod.containers
     .flatMap((container) => container.ports.map((port) => ({ container: container.name, port })))
@@ -230,7 +228,7 @@ function openPorts(
     .filter(({ port }) => !unprotected.has(String(port.number)) && !unprotected.has(port.name ?? ''))
 }
 
-function describeOpenPorts(open: readonly OpenPort[]): string {
+function describeOpenPorts(open: readonly { readonly container: string; readonly port: Port }[]): string {
   const named = open
     .slice(0, NAMED_COUNT_MAX)
     .map(({ container, port }) => `${port.name ?? port.number} of ${container}`)

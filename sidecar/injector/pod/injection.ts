@@ -27,11 +27,14 @@ export const DENIALS = [
   'windows_unsupported',
 ] as const
 export type DenialCode = (typeof DENIALS)[number]
-export type SkipCode = 'opted_out' | 'not_asked' | 'serves_nothing'
 
 export type Injection =
   | { readonly verdict: 'inject'; readonly operations: readonly PatchOperation[]; readonly warnings: readonly string[] }
-  | { readonly verdict: 'skip'; readonly code: SkipCode; readonly warnings: readonly string[] }
+  | {
+      readonly verdict: 'skip'
+      readonly code: 'opted_out' | 'not_asked' | 'serves_nothing'
+      readonly warnings: readonly string[]
+    }
   | { readonly verdict: 'deny'; readonly code: DenialCode; readonly message: string }
 export type Denial = Extract<Injection, { verdict: 'deny' }>
 

@@ -5,17 +5,15 @@ import type { PatchOperation } from './patch.ts'
 import type { Container, ContainerList, Pod } from './pod.ts'
 import { ADJUSTABLE, type Sidecar } from './sidecar-container.ts'
 
-export type Placement = {
-  readonly operations: readonly PatchOperation[]
-  /** Sentences for the operator about the changes that another webhook made to a sidecar. */
-  readonly warnings: readonly string[]
-}
-
 /** `first`: no container may start before a sidecar, since it could take its port. Else those that others put in front stay there. */
 export function placeSidecars(
   pod: Pod,
   { sidecars, list, first }: { sidecars: readonly Sidecar[]; list: ContainerList; first: boolean },
-): Placement {
+): {
+  readonly operations: readonly PatchOperation[]
+  /** Sentences for the operator about the changes that another webhook made to a sidecar. */
+  readonly warnings: readonly string[]
+} {
   const there = pod.containers.filter((container) => container.list === list)
   const placed = sidecars.map((sidecar) => {
     const existing = there.find(({ name }) => name === sidecar.name) ?? null
@@ -39,9 +37,11 @@ export function placeSidecars(
   return { operations: [...replaced, ...append(['spec', list], missing, pod.missing.has(list))], warnings }
 }
 
-type Placed = { readonly existing: Container | null; readonly container: JsonObject }
-
-function moveToFront(pod: Pod, placed: readonly Placed[], list: ContainerList): readonly PatchOperation[] {
+function moveToFront(
+  pod: Pod,
+  placed: readonly { readonly existing: Container | null; readonly container: JsonObject }[],
+  list: ContainerList,
+): readonly PatchOperation[] {
   const containers = placed.map(({ container }) => container)
   if (pod.missing.has(list)) return append(['spec', list], containers, true)
   const indexes = placed.flatMap(({ existing }) => (existing === null ? [] : [existing.index]))

@@ -8,18 +8,19 @@ import type { Container, Port } from './pod.ts'
 import { describePorts, isSidecarPort } from './ports.ts'
 import type { Sidecar } from './sidecar-container.ts'
 
-export type Takeover = {
-  readonly operations: readonly PatchOperation[]
-  /** The app's port number for each port name that a sidecar takes over now. */
-  readonly appPorts: ReadonlyMap<string, number>
-}
 type PortOfContainer = { readonly container: Container; readonly port: Port; readonly at: number }
 
 /** `apps`: every container that is not a sidecar. `present`: the sidecars that the Pod already has. `first`: the first port of sidecars. */
 export function takeOver(
   apps: readonly Container[],
   { sidecars, present, first }: { sidecars: readonly Sidecar[]; present: readonly Sidecar[]; first: number },
-): Takeover | Denial {
+):
+  | {
+      readonly operations: readonly PatchOperation[]
+      /** The app's port number for each port name that a sidecar takes over now. */
+      readonly appPorts: ReadonlyMap<string, number>
+    }
+  | Denial {
   const ports: readonly PortOfContainer[] = apps.flatMap((container) =>
     container.ports.map((port, at) => ({ container, port, at })),
   )

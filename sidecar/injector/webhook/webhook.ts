@@ -42,7 +42,6 @@ type Deps = {
   readonly checkRoutes: (text: string) => Promise<RouteFileReport>
 }
 type Rejection = Exclude<keyof typeof STATUS, 'ok'>
-type Body = { readonly text: string } | { readonly rejection: Rejection }
 
 /** Throws StartError when it cannot listen on the address. */
 export async function startWebhook(listen: ListenAddress, { cert, key }: CertAndKey, deps: Deps): Promise<Webhook> {
@@ -129,7 +128,10 @@ function refuse(res: ServerResponse, rejection: Rejection): void {
     .end(`${rejection}\n`)
 }
 
-async function readBody(req: IncomingMessage, budget: { pendingBytes: number }): Promise<Body> {
+async function readBody(
+  req: IncomingMessage,
+  budget: { pendingBytes: number },
+): Promise<{ readonly text: string } | { readonly rejection: Rejection }> {
   if (Number(req.headers['content-length'] ?? 0) > REVIEW_BYTES_MAX) return { rejection: 'bodyTooLarge' }
   const chunks: Buffer[] = []
   let bytes = 0

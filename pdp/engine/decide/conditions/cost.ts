@@ -9,18 +9,17 @@ export const EVALUATION_STEPS_MAX = 10_000
 /** The bound of all evaluations for one request. */
 export const REQUEST_STEPS_MAX = 100_000
 
-type Parameters = ReadonlyMap<string, ParameterType>
 /** A value: the most `elements` and `characters` that it may have, and its `item` (null: assumed to be like the value itself). */
 type Estimate = Size & { readonly steps: number; readonly item: Estimate | null }
 type Variables = ReadonlyMap<string, Estimate>
 
 const SMALL: Estimate = { steps: 1, elements: 0, characters: 0, item: null }
 
-export const worstSteps = (expression: Expression, parameters: Parameters): number =>
+export const worstSteps = (expression: Expression, parameters: ReadonlyMap<string, ParameterType>): number =>
   stepsOf(expression, parameters, VALUE_BOUNDS)
 
 /** The cost when no parameter has more elements or characters than `size`. */
-export function stepsOf(expression: Expression, parameters: Parameters, size: Size): number {
+export function stepsOf(expression: Expression, parameters: ReadonlyMap<string, ParameterType>, size: Size): number {
   const scope = new Map([...parameters].map(([name, type]) => [name, parameterSize(type, size)] as const))
   return estimate(expression, scope).steps
 }

@@ -68,10 +68,10 @@ function rewrite(expression: Expression): void {
   }
 }
 
-/** A call with its target as the first argument. */
-export type Call = { readonly name: string; readonly method: boolean; readonly args: readonly Expression[] }
-
-export function callOf(expression: Expression): Call | null {
+/** A call with its target as the first argument; null for another expression. */
+export function callOf(
+  expression: Expression,
+): { readonly name: string; readonly method: boolean; readonly args: readonly Expression[] } | null {
   if (expression.exprKind.case !== 'callExpr') return null
   const { function: name, target, args } = expression.exprKind.value
   return { name, method: target !== undefined, args: target === undefined ? args : [target, ...args] }

@@ -11,9 +11,8 @@ export const CLOCK = 'now'
 export const UNKNOWN_MS = 1_000
 const COMPARISONS: ReadonlySet<string> = new Set(['_<_', '_<=_', '_>_', '_>=_'])
 
-type Bindings = Record<string, CelInput>
 /** The first instant after `nowMs` at which the value may change; null for never. */
-export type NextInstant = (bindings: Bindings, nowMs: number) => number | null
+export type NextInstant = (bindings: Record<string, CelInput>, nowMs: number) => number | null
 
 export function createNextInstant(env: CelEnv, expression: Expression): NextInstant {
   const instants = comparedInstants(expression)?.map((instant) => plan(env, instant))

@@ -4,8 +4,6 @@ import { callOf, type Expression, operandsOf, parseExpression } from './expressi
 import { OVERLOADS } from './overloads.ts'
 import { type ParameterReference, parseParameterType } from './parameters.ts'
 
-type Parameters = { readonly [name: string]: ParameterReference }
-
 /** False when every argument of `timestamp` is certainly a text or an instant. */
 export function takesNumberAsInstant({ expression = '', parameters = {} }: ConditionDefinition): boolean {
   const mayBe = (one: Expression): boolean => {
@@ -17,7 +15,10 @@ export function takesNumberAsInstant({ expression = '', parameters = {} }: Condi
   return mayBe(parseExpression(expression))
 }
 
-function mayBeNumber({ exprKind, ...rest }: Expression, parameters: Parameters): boolean {
+function mayBeNumber(
+  { exprKind, ...rest }: Expression,
+  parameters: { readonly [name: string]: ParameterReference },
+): boolean {
   if (exprKind.case === 'constExpr') return exprKind.value.constantKind.case !== 'stringValue'
   if (exprKind.case === 'identExpr') {
     const reference = parameters[exprKind.value.name]

@@ -38,8 +38,6 @@ const SETTINGS = {
   jit: 'off',
 }
 
-export type EmbeddedPostgres = { readonly connectionString: string; stop(): Promise<void> }
-
 /**
  * Starts PostgreSQL in `<dataDirectory>/postgres`, or takes over the one that a killed process left running there. If it
  * ends, it is started again at the same port, and `onRestart` is called.
@@ -50,7 +48,7 @@ export async function startEmbeddedPostgres(options: {
   readonly dataDirectory: string
   readonly settings?: { readonly [name: string]: string }
   readonly onRestart?: () => void
-}): Promise<EmbeddedPostgres> {
+}): Promise<{ readonly connectionString: string; stop(): Promise<void> }> {
   const cluster = await locateCluster(resolve(options.dataDirectory))
   await ensureCluster(cluster)
   const password = await readPassword(cluster)

@@ -16,8 +16,6 @@ export const PUBLISHED_SECONDS_MIN = PUBLIC_CACHE_SECONDS + KEYS_POLL_MS / 1_000
 // A node that has not noticed the change signs with the former key until its next poll.
 const RETIRED_SECONDS = ACCESS_TOKEN_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
 
-type StateRow = { readonly kid: string; readonly published: number }
-
 /** Throws PdpError `conflict` while the next key was not published long enough. */
 export async function rotateKeys(deps: {
   readonly sql: Sql
@@ -26,7 +24,7 @@ export async function rotateKeys(deps: {
   const next = await makeKey(deps.masterKeys.derive(SIGNING_KEY_PURPOSE), 'next')
   return deps.sql.transaction(async (sql) => {
     await sql.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.signingKeys])
-    const [row] = await sql.query<StateRow>(
+    const [row] = await sql.query<{ readonly kid: string; readonly published: number }>(
       `select kid, extract(epoch from now() - created_at)::float8 as published from signing_key
        where state = 'next' order by created_at limit 1`,
     )

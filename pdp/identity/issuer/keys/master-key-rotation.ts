@@ -135,12 +135,10 @@ async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' |
   return { places, unreadable }
 }
 
-type Keys = readonly [Buffer, ...Buffer[]]
-
 function assess(
   name: string,
   { sealed }: SealedRow,
-  { next, former }: { next: Keys; former: Keys },
+  { next, former }: { next: readonly [Buffer, ...Buffer[]]; former: readonly [Buffer, ...Buffer[]] },
 ): { readonly state: 'already' | 'former' | 'unreadable'; readonly replacement: string | null } {
   try {
     open(next, name, sealed)

@@ -6,17 +6,16 @@ export type Unreachable = {
   /** Since when no token of the issuer could be verified, in milliseconds since the epoch. */
   readonly sinceMs: number
 }
-export type Reachability = {
-  /** Returns the result of `work`, or throws its error, and notes whether the issuer answered. */
-  watch<T>(issuer: string, work: Promise<T>): Promise<T>
-  unreachable(): readonly Unreachable[]
-}
 
 /** How long a failure is shown: without newer tokens, nothing is known about the issuer any more. */
 const KEPT_MS = 3_600_000
 const ISSUERS_MAX = 200
 
-export function createReachability(clock: () => number): Reachability {
+export function createReachability(clock: () => number): {
+  /** Returns the result of `work`, or throws its error, and notes whether the issuer answered. */
+  watch<T>(issuer: string, work: Promise<T>): Promise<T>
+  unreachable(): readonly Unreachable[]
+} {
   const failing = new Map<string, { readonly sinceMs: number; readonly latestMs: number }>()
   return {
     async watch(issuer, work) {

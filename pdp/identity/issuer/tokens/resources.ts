@@ -4,7 +4,6 @@ import type { Store } from '../../../engine/store/contract.ts'
 import { ENVIRONMENT, type JournalPosition } from '../../../shared/domain/journal.ts'
 import type { Manifest } from '../../../shared/domain/manifest.ts'
 
-type Owners = ReadonlyMap<string, Manifest>
 export type Resources = {
   /** The app that currently declares the audience; null: no app. Throws PdpError `store_unavailable`. */
   owner(audience: string): Promise<string | null>
@@ -13,10 +12,10 @@ export type Resources = {
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
-  let held: { position: JournalPosition; owners: Owners } | null = null
+  let held: { position: JournalPosition; owners: ReadonlyMap<string, Manifest> } | null = null
 
   /** The owners, read again when the environment's log has changed, so that they are always those of the log's position. */
-  async function owners(): Promise<Owners> {
+  async function owners(): Promise<ReadonlyMap<string, Manifest>> {
     const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
     if (held !== null && now?.revision === held.position.revision && now.writeId === held.position.writeId) {
       return held.owners

@@ -16,8 +16,6 @@ import { signedOutPage } from './own-sign-in.ts'
 import { alertOf, hidden, shown } from './page-parts.ts'
 import type { AccountVisit, Change, Person } from './visit.ts'
 
-type Problem = 'wrong' | 'expired'
-
 export async function showAuthenticator(parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> {
   const { frame } = visit
   if (!(await parts.secondFactor.kinds(person.user.id)).app) return proposal(parts, { visit, person }, null)
@@ -96,7 +94,7 @@ async function remove(parts: AccountParts, visit: AccountVisit, person: Person):
 async function proposal(
   { secondFactor }: AccountParts,
   { visit, person }: { readonly visit: AccountVisit; readonly person: Person },
-  former: { readonly problem: Problem; readonly sealed: string } | null,
+  former: { readonly problem: 'wrong' | 'expired'; readonly sealed: string } | null,
 ): Promise<View> {
   const { frame } = visit
   const { user, session, xsrf } = person

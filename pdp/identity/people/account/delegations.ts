@@ -29,16 +29,18 @@ export function requestIn(url: string | undefined): URLSearchParams {
   return new URLSearchParams(named)
 }
 
-type Request = {
+/** The request of the page; null if the client cannot act for this person, for any reason. */
+async function requestOf(
+  parts: AccountParts,
+  { req }: AccountVisit,
+  { user }: Person,
+): Promise<{
   readonly client: string
   readonly name: string
   /** Scopes that the client asks for and is registered for. */
   readonly scopes: readonly string[]
   readonly choice: OfferedChoice
-}
-
-/** The request of the page; null if the client cannot act for this person, for any reason. */
-async function requestOf(parts: AccountParts, { req }: AccountVisit, { user }: Person): Promise<Request | null> {
+} | null> {
   const asked = requestIn(req.url)
   const id = asked.get('client_id') ?? ''
   const client = isId(id) ? await parts.provider().Client.find(id) : undefined

@@ -16,7 +16,6 @@ import { alertOf, hidden } from './page-parts.ts'
 import type { AccountVisit, Change, Person } from './visit.ts'
 
 const PAGE = PATHS.accountPasskeys
-type Outcome = { readonly status: string } | { readonly problem: string } | null
 
 export const showPasskeys = (parts: AccountParts, visit: AccountVisit, person: Person): Promise<View> =>
   list(parts, visit, person, null)
@@ -55,7 +54,12 @@ async function remove(parts: AccountParts, visit: AccountVisit, { person, form }
   return signedOutPage(visit, { title: passkeys.removedTitle, text: passkeys.removed })
 }
 
-async function list(parts: AccountParts, visit: AccountVisit, person: Person, said: Outcome): Promise<View> {
+async function list(
+  parts: AccountParts,
+  visit: AccountVisit,
+  person: Person,
+  said: { readonly status: string } | { readonly problem: string } | null,
+): Promise<View> {
   const { frame } = visit
   const { passkeys } = frame.words.factors
   const all = await parts.passkeys.of(person.user.id)

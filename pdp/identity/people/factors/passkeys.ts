@@ -36,8 +36,6 @@ export type Passkey = {
 export type PasskeyOptions = { readonly [member: string]: unknown }
 /** `page`: the only page on which the answer is accepted. */
 type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }
-/** `recoveryCodes`: new ones for a person who had none; they are shown only now. */
-export type Added = 'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }
 
 /** All methods throw PdpError `store_unavailable`. */
 export type Passkeys = {
@@ -46,11 +44,12 @@ export type Passkeys = {
   of(user: string): Promise<readonly Passkey[]>
   /** Options to make a new passkey for the signed-in person. */
   creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
+  /** `recoveryCodes`: new ones for a person who had none; they are shown only now. */
   add(
     user: User,
     given: CeremonyRequest & { readonly session: string; readonly answer: string; readonly name: string },
     context: WriteContext,
-  ): Promise<Added>
+  ): Promise<'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }>
   /** Options to use a passkey. `user`: the person whose password was right; null: nobody yet, so they must not tell who exists. */
   request(user: string | null, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
   /** Null when the answer is wrong. Without a password, the authenticator must have verified the person itself. */

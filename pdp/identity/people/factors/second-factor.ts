@@ -21,8 +21,6 @@ export type CodeOutcome =
   | { readonly by: 'app' }
   | { readonly by: 'recovery'; readonly left: number }
   | { by: 'nothing' }
-/** `wrong`: the code is wrong; `present`: the person already has an authenticator. Otherwise the recovery codes, shown only now. */
-export type Confirmed = 'wrong' | 'present' | readonly string[]
 
 export type Kinds = { readonly app: boolean; readonly passkey: boolean }
 
@@ -37,12 +35,15 @@ export type SecondFactor = {
   propose(user: User, session: string): Secret & { readonly sealed: string }
   /** Opens a secret that `propose` sealed. Null when it was sealed for another session or too long ago. */
   proposed(user: User, session: string, sealed: string): Secret | null
-  /** Stores the proposed secret if the code shows that the app has it. Null when the proposal has expired. */
+  /**
+   * Stores the proposed secret if the code shows that the app has it, and returns the recovery codes, which are shown only now.
+   * `wrong`: the code is wrong; `present`: the person already has an authenticator; null: the proposal has expired.
+   */
   confirm(
     user: User,
     proposal: { readonly session: string; readonly sealed: string; readonly code: string },
     context: WriteContext,
-  ): Promise<Confirmed | null>
+  ): Promise<'wrong' | 'present' | readonly string[] | null>
   recoveryCodesLeft(user: string): Promise<number>
   /** Null for a person who has no second factor, or was signed out meanwhile. */
   renewRecoveryCodes(user: string, by: SignedInBy, context: WriteContext): Promise<readonly string[] | null>

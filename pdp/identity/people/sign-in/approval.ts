@@ -52,7 +52,6 @@ export type ApprovalDeps = ApprovalSignInDeps & {
 }
 /** A request, whose person and client are always known. */
 type BackchannelRequest = BackchannelAuthenticationRequest & { readonly accountId: string; readonly clientId: string }
-type Done = Parameters<typeof approvalPage>[1]['done']
 
 /** Answers GET and POST. Throws PdpError `store_unavailable`. */
 export async function answerApproval(deps: ApprovalDeps, req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -95,7 +94,11 @@ async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise
   return { accountId, ts }
 }
 
-async function list(deps: ApprovalDeps, visit: ApprovalVisit, done: Done): Promise<void> {
+async function list(
+  deps: ApprovalDeps,
+  visit: ApprovalVisit,
+  done: Parameters<typeof approvalPage>[1]['done'],
+): Promise<void> {
   const { accountId } = (await signedIn(deps, visit.session)) ?? { accountId: null }
   const user = accountId === null ? null : await deps.directory.user(accountId)
   if (accountId === null || user === null) return show(deps, visit, await askToSignIn(deps, visit, 'session'))

@@ -10,7 +10,6 @@ import { TokenError, type TokenErrorCode } from '../../../shared/token/errors.ts
 import { RequestProblem, type RequestProblemCode } from '../http/status.ts'
 
 export type ActiveToken = Extract<TokenState, { active: true }>
-type Scheme = Credentials['scheme']
 export type CredentialDeps = { readonly issuer: string; readonly verifyProof: ProofVerifier }
 
 /** Callers are known by their tokens, so this makes one for a caller without a token. It exists in this process only. */
@@ -110,13 +109,16 @@ export function unproven(message: string): RequestProblem {
   })
 }
 
-export function invalidToken(issuer: string, scheme: Scheme, message: string): RequestProblem {
+export function invalidToken(issuer: string, scheme: Credentials['scheme'], message: string): RequestProblem {
   return new RequestProblem('token_invalid', message, {
     headers: { 'www-authenticate': challengeOf(scheme, { issuer, error: 'invalid_token' }) },
   })
 }
 
-function challengeOf(scheme: Scheme, { issuer, ...rest }: ChallengeParameters & { readonly issuer: string }): string {
+function challengeOf(
+  scheme: Credentials['scheme'],
+  { issuer, ...rest }: ChallengeParameters & { readonly issuer: string },
+): string {
   const parameters = { ...rest, resource_metadata: resourceMetadataUrl(issuer) }
   return scheme === 'bearer' ? challenge('Bearer', parameters) : challenge('DPoP', { ...parameters, algs: ALGS })
 }

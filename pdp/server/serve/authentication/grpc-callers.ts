@@ -9,24 +9,21 @@ import type { VerifyServiceAccount } from './service-account.ts'
 
 const SCOPE = 'decisions:ask'
 
-export type CallerDeps = {
-  readonly introspect: (token: string) => Promise<TokenState>
-  readonly issuer: string
-  readonly serviceAccounts: VerifyServiceAccount | null
-}
-type Call = Pick<
-  ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
-  'metadata' | 'getAuthContext'
->
 /**
  * `name` is unique. Callers of one `group` share its part of the limits; null: the caller belongs to the operator and shares with
  * nobody.
  */
 export type GrpcCaller = { readonly name: string; readonly group: string | null }
 /** Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
-export type AuthenticateCaller = (call: Call) => Promise<GrpcCaller>
+export type AuthenticateCaller = (
+  call: Pick<ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>, 'metadata' | 'getAuthContext'>,
+) => Promise<GrpcCaller>
 
-export function createCallers(deps: CallerDeps): AuthenticateCaller {
+export function createCallers(deps: {
+  readonly introspect: (token: string) => Promise<TokenState>
+  readonly issuer: string
+  readonly serviceAccounts: VerifyServiceAccount | null
+}): AuthenticateCaller {
   return async (call) => {
     // grpc-js reports a certificate only if it was verified against the configured CA.
     const certificate = call.getAuthContext()?.sslPeerCertificate

@@ -17,7 +17,6 @@ export type PageRequest = {
   readonly usual: number
   readonly digest: string
 }
-type Token = Omit<PageRequest, 'usual'>
 
 /** Throws RequestProblem `request_invalid`. */
 export function readPage(value: JsonValue | undefined, digest: string): PageRequest {
@@ -45,7 +44,7 @@ export function formatPage({ usual, digest }: PageRequest, after: string | null)
   return Buffer.from(JSON.stringify([after, usual, digest])).toString('base64url')
 }
 
-function parseToken(text: string): Token | null {
+function parseToken(text: string): Omit<PageRequest, 'usual'> | null {
   if (text.length > TOKEN_CHARACTERS_MAX) return null
   try {
     const parsed: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))

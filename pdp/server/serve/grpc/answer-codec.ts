@@ -22,14 +22,12 @@ import type { Answer } from '../decisions/answer.ts'
 export type AnswerOrError = { readonly answer: Answer } | { readonly error: string }
 export type StreamAnswer = { readonly id: number; readonly outcome: AnswerOrError }
 
-export type AnswerEncoder = {
+export function createAnswerEncoder(): {
   /** A DecideResponse. */
   one(answer: Answer): Buffer
   /** A DecideStreamResponse. */
   all(answers: readonly StreamAnswer[]): Buffer
-}
-
-export function createAnswerEncoder(): AnswerEncoder {
+} {
   const written = createMessageWriter()
   return {
     one: (answer) => written((to) => writeAnswer(to, answer)),

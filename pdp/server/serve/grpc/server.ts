@@ -115,7 +115,11 @@ type ServerCall = Pick<
 >
 
 /** `authenticate`: null on loopback. */
-function addDecisionService(server: Server, deps: GrpcDeps, authenticate: AuthenticateCaller | null): Streams {
+function addDecisionService(
+  server: Server,
+  deps: GrpcDeps,
+  authenticate: AuthenticateCaller | null,
+): Pick<ReturnType<typeof createStreams>, 'drain'> {
   const { recognize, answer, watched, log, routes, deadlineMs = DECISION_MS } = deps
   const budgets = deps.budgets ?? createBudgets()
   const streams = createStreams(authenticate, deps.recheckIntervalMs ?? RECHECK_INTERVAL_MS)
@@ -209,7 +213,6 @@ function createStreams(authenticate: AuthenticateCaller | null, recheckIntervalM
     },
   }
 }
-type Streams = Pick<ReturnType<typeof createStreams>, 'drain'>
 
 async function decide(
   call: ServerUnaryCall<DecideRequest, Answer>,
@@ -292,7 +295,7 @@ function withCode(err: Error): Error {
 }
 
 /** Sends GOAWAY, waits for open answers, then closes the connections that are left. */
-async function drain(server: Server, streams: Streams): Promise<void> {
+async function drain(server: Server, streams: Pick<ReturnType<typeof createStreams>, 'drain'>): Promise<void> {
   streams.drain()
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, DRAIN_TIMEOUT_MS)

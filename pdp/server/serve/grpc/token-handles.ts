@@ -7,18 +7,16 @@ import type { Holding } from './budgets.ts'
 const HANDLES_MAX = 10_000
 const CHARACTERS_MAX = 16 * 1024 * 1024
 
-export type Handles = {
-  define(handle: number, token: string): void
-  find(handle: number): string | undefined
-  /** Forgets all tokens, at the end of the stream. */
-  clear(): void
-}
-
 /**
  * Keeps the newest tokens: the oldest is dropped first. If the caller's streams already hold their maximum, the newest is not kept:
  * its questions get `handle_unknown`, and the caller sends the token again.
  */
-export function createHandles(holding: Holding): Handles {
+export function createHandles(holding: Holding): {
+  define(handle: number, token: string): void
+  find(handle: number): string | undefined
+  /** Forgets all tokens, at the end of the stream. */
+  clear(): void
+} {
   const tokens = new BoundedMap<number, string>(HANDLES_MAX)
   let charactersCount = 0
 

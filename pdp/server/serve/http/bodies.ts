@@ -69,10 +69,8 @@ export function addBodyParsers(app: FastifyInstance): void {
   })
 }
 
-type Parsed = (err: Error | null, body?: unknown) => void
-
 /** Reads JSON in UTF-8. Text that cannot be stored can only be written as an escape, so only then the body is searched for it. */
-function parseJsonBody(bytes: Buffer, done: Parsed): void {
+function parseJsonBody(bytes: Buffer, done: (err: Error | null, body?: unknown) => void): void {
   let body: unknown
   try {
     const text = parseUtf8(bytes)
@@ -85,7 +83,7 @@ function parseJsonBody(bytes: Buffer, done: Parsed): void {
   done(null, body)
 }
 
-function parseYamlBody(bytes: Buffer, done: Parsed): void {
+function parseYamlBody(bytes: Buffer, done: (err: Error | null, body?: unknown) => void): void {
   readYaml(bytes).then((body) => done(null, body), done)
 }
 

@@ -60,10 +60,9 @@ export function withNamedSchemas(document: object): object {
 }
 
 type Content = { readonly holder: Node; readonly kind: 'Problem' | 'Request' | 'Answer' }
-type Operation = { readonly id: string; readonly contents: readonly Content[] }
 
 /** Operations that read one object come first, so that its schema gets the object's name everywhere. */
-function operationsOf(document: Node): readonly Operation[] {
+function operationsOf(document: Node): readonly { readonly id: string; readonly contents: readonly Content[] }[] {
   const found = nodes(document.paths).flatMap((path) =>
     nodes(path).flatMap((operation) =>
       typeof operation.operationId === 'string' ? [{ id: operation.operationId, contents: contentsOf(operation) }] : [],

@@ -3,7 +3,6 @@
 import { isJsonObject } from '../../../shared/domain/json.ts'
 
 type Node = { readonly [member: string]: unknown }
-type Schemas = ReadonlyMap<string, Node>
 
 const isNode = (value: unknown): value is Node => isJsonObject(value)
 
@@ -49,7 +48,7 @@ const ANY = [
   ...['1', 'an-example-of-a-secret-with-32-characters', '0123456789abcdef', 'partner:', 'read', '*'],
 ]
 
-export function exampleOf(schema: Node, schemas: Schemas, name = ''): unknown {
+export function exampleOf(schema: Node, schemas: ReadonlyMap<string, Node>, name = ''): unknown {
   if (typeof schema.$ref === 'string')
     return exampleOf(schemas.get(schema.$ref.split('/').at(-1) ?? '') ?? {}, schemas, name)
   if ('const' in schema) return schema.const
@@ -72,7 +71,10 @@ export function exampleOf(schema: Node, schemas: Schemas, name = ''): unknown {
   return type === 'null' ? null : {}
 }
 
-function objectFor({ properties, additionalProperties, maxProperties }: Node, schemas: Schemas): Node {
+function objectFor(
+  { properties, additionalProperties, maxProperties }: Node,
+  schemas: ReadonlyMap<string, Node>,
+): Node {
   const members = isNode(properties) ? Object.entries(properties) : []
   const named = members.flatMap(([name, value]) => (isNode(value) ? [[name, exampleOf(value, schemas, name)]] : []))
   if (named.length > 0 || !isNode(additionalProperties))

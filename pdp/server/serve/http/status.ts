@@ -4,7 +4,6 @@ import type { ProblemCode } from '../../../shared/base/problems.ts'
 import { PdpError, type ValidationIssue } from '../../../shared/domain/errors.ts'
 import { TokenError } from '../../../shared/token/errors.ts'
 
-type Status = { readonly http: number; readonly grpc: grpc }
 export const STATUS = {
   request_invalid: { http: 400, grpc: grpc.INVALID_ARGUMENT },
   token_missing: { http: 401, grpc: grpc.UNAUTHENTICATED },
@@ -35,7 +34,7 @@ export const STATUS = {
   draining: { http: 503, grpc: grpc.UNAVAILABLE },
   handle_unknown: { http: 400, grpc: grpc.INVALID_ARGUMENT },
   watched_limit: { http: 400, grpc: grpc.RESOURCE_EXHAUSTED },
-} as const satisfies { readonly [Code in ProblemCode]?: Status }
+} as const satisfies { readonly [Code in ProblemCode]?: { readonly http: number; readonly grpc: grpc } }
 export type RequestProblemCode = keyof typeof STATUS
 
 /** A request that is answered with a problem. The caller sees the message; `cause` only goes to the log. */

@@ -77,7 +77,10 @@ export async function groupsOf(call: ScimCall, user: string): Promise<readonly J
 
 export async function write(
   call: ScimCall,
-  changes: { readonly write: readonly Part[]; readonly delete: readonly Part[] },
+  changes: {
+    readonly write: readonly Pick<Tuple, 'object' | 'relation' | 'subject'>[]
+    readonly delete: readonly Pick<Tuple, 'object' | 'relation' | 'subject'>[]
+  },
 ): Promise<void> {
   const restriction = await createRestrictions()(call.at.store)
   for (const op of ['delete', 'write'] as const) {
@@ -91,7 +94,6 @@ export async function write(
   }
 }
 
-type Part = Pick<Tuple, 'object' | 'relation' | 'subject'>
 type Named = { readonly kind: 'User' | 'Group'; readonly id: string }
 
 async function tuplesOfUser({ at, organization }: ScimCall, user: string): Promise<readonly Tuple[]> {

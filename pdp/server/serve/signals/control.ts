@@ -42,7 +42,6 @@ const POLLED = open(
   { sets: { type: 'object', additionalProperties: { type: 'string' } }, moreAvailable: { type: 'boolean' } },
   ['sets'],
 )
-type SubjectBody = { readonly stream_id: string; readonly subject: object }
 
 export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
   const { transmitter } = deps
@@ -79,7 +78,7 @@ export function addStatus(app: FastifyInstance, deps: SignalDeps): void {
 export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
   const common = { ...COMMON, scope: 'ssf.manage', method: 'POST' } as const
   const properties = { stream_id: STREAM_ID, subject: SUBJECT }
-  addManagementRoute<{ params: never; body: SubjectBody }>(app, deps, {
+  addManagementRoute<{ params: never; body: { readonly stream_id: string; readonly subject: object } }>(app, deps, {
     ...common,
     // Fastify reads two colons as one colon of the path.
     path: SSF_PATHS.addSubject.replace(':', '::'),
@@ -93,7 +92,7 @@ export function addSubjects(app: FastifyInstance, deps: SignalDeps): void {
       return { status: 'ok' }
     },
   })
-  addManagementRoute<{ params: never; body: SubjectBody }>(app, deps, {
+  addManagementRoute<{ params: never; body: { readonly stream_id: string; readonly subject: object } }>(app, deps, {
     ...common,
     path: SSF_PATHS.removeSubject.replace(':', '::'),
     operation: 'removeStreamSubject',

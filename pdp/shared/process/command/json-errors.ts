@@ -3,9 +3,8 @@ import type { Command } from 'commander'
 
 /** `text`: the first line says what happened; each further line is one issue. */
 export type Failure = { readonly code: string; readonly text: string; readonly status?: number }
-type Arguments = { readonly argv?: readonly string[] }
 
-export const wantsJson = ({ argv = [] }: Arguments): boolean => argv.includes('--json')
+export const wantsJson = ({ argv = [] }: { readonly argv?: readonly string[] }): boolean => argv.includes('--json')
 
 /** `status`: of the answer of the PDP, where there was one. */
 export function errorJson({ code, text, status }: Failure): string {
@@ -14,7 +13,7 @@ export function errorJson({ code, text, status }: Failure): string {
 }
 
 /** To be called when all commands are added. `name`: what `--help` is asked of after a mistake. */
-export function finishCommands(command: Command, name: string, io: Arguments): void {
+export function finishCommands(command: Command, name: string, io: { readonly argv?: readonly string[] }): void {
   if (command.commands.length === 0 && !command.options.some(({ long }) => long === '--json'))
     command.option('--json', 'print errors as JSON')
   if (wantsJson(io))

@@ -6,7 +6,6 @@ import { type Item, type ItemsPage, table } from './print.ts'
 
 const COLUMNS = ['revision', 'at', 'actor', 'change']
 type Options = ConnectionOptions & { readonly log?: string; readonly after: string }
-type Page = { readonly items: readonly Item[]; readonly after: number; readonly more: boolean; readonly gap: boolean }
 
 export function addChangesCommand(program: Command, io: NodeJS.Process, run: Run): void {
   addConnectionOptions(
@@ -25,7 +24,12 @@ async function print(options: Options, io: NodeJS.Process): Promise<void> {
   let isFirst = true
   for (let after = options.after, more = true; more; isFirst = false) {
     const query = new URLSearchParams({ after, ...(organization === undefined && log !== undefined ? { log } : {}) })
-    const page = await connection.ask<Page>({ method: 'GET', path: `${path}?${query}` })
+    const page = await connection.ask<{
+      readonly items: readonly Item[]
+      readonly after: number
+      readonly more: boolean
+      readonly gap: boolean
+    }>({ method: 'GET', path: `${path}?${query}` })
     if (page.gap && isFirst) io.stderr.write('The log begins later: earlier changes were deleted.\n')
     if (options.json === true) for (const item of page.items) io.stdout.write(`${JSON.stringify(item)}\n`)
     else if (page.items.length > 0 || isFirst) io.stdout.write(table(page.items, COLUMNS))

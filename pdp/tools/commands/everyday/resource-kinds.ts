@@ -3,7 +3,6 @@ import { CliError } from '../errors.ts'
 import { type Flags, fileText, givenText, list, words } from './flags.ts'
 import type { Item } from './print.ts'
 
-type Flag = readonly [flags: string, meaning: string]
 export type Resource = {
   readonly name: string
   readonly description: string
@@ -18,9 +17,9 @@ export type Resource = {
   readonly columns: readonly string[]
   /** The list comes whole, without pages. */
   readonly isWhole?: true
-  readonly flags: readonly Flag[]
+  readonly flags: readonly (readonly [flags: string, meaning: string])[]
   /** An argument after the id. */
-  readonly argument?: Flag
+  readonly argument?: readonly [flags: string, meaning: string]
   /** Members by the flags: undefined for an absent flag, null for a member to remove. `stored`: the present item; null: a new one. */
   readonly said: (flags: Flags, stored: Item | null, argument: string | undefined) => Item
   /** Members of a new item where the flags say nothing. */

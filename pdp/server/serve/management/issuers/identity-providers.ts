@@ -89,11 +89,14 @@ const BODY = object(
 const NAME = /^(?:[\w.-]{1,128}~)*[a-z0-9][a-z0-9-]{0,62}$/
 const PROVIDER = object({ id: ID, ...SHOWN }, ['id', 'issuer', 'client_id', 'name'])
 const PATH = '/v1/identity-providers/:id'
-type Body = ProviderDocument & { readonly client_secret?: string }
 
 export function addIdentityProviders(app: FastifyInstance, deps: ManagementDeps): void {
   const common = { tag: 'Issuers', scope: 'identity-providers:write', organizationScope: 'call' } as const
-  const route: PutRoute<{ params: 'id'; body: Body; stored: IdentityProvider }> = {
+  const route: PutRoute<{
+    params: 'id'
+    body: ProviderDocument & { readonly client_secret?: string }
+    stored: IdentityProvider
+  }> = {
     ...common,
     method: 'PUT',
     path: PATH,

@@ -21,7 +21,6 @@ export type Effects = {
   /** False: there were more grants or effects than the limits, so some are missing. */
   readonly complete: boolean
 }
-type Holdings = ReadonlyMap<JournalId, ReadonlyMap<string, readonly HeldRole[]>>
 
 /**
  * Reads grants of `app` and of organization-wide roles, if anybody holds a role that changes. A permission that another grant also
@@ -69,7 +68,7 @@ function truncated({ gains, loses, complete }: Effects): Effects {
 async function readHoldings(
   store: Pick<Store, 'roleGrants'>,
   app: string,
-): Promise<{ holdings: Holdings; complete: boolean }> {
+): Promise<{ holdings: ReadonlyMap<JournalId, ReadonlyMap<string, readonly HeldRole[]>>; complete: boolean }> {
   const holdings = new Map<JournalId, Map<string, HeldRole[]>>()
   let after: { log: JournalId; id: string } | null = null
   for (let count = 0; count < GRANTS_MAX; count += GRANTS_PAGE) {
