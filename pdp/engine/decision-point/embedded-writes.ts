@@ -8,6 +8,7 @@ import { storageIssue } from '../../shared/domain/json.ts'
 import type { Organization } from '../../shared/domain/organization.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
 import type { EntitlementSource, Store } from '../store/contract.ts'
+import type { Lock } from '../store/journal-lock.ts'
 import { withModels } from '../worker/worker.ts'
 import { entitlementSizeIssue } from '../writes/entitlement-sizes.ts'
 import { prepareManifest, requireAcceptable } from '../writes/manifests.ts'
@@ -116,7 +117,10 @@ function memberWrites(store: Store): Pick<Writes, 'putMember' | 'deleteMember'> 
   return {
     putMember: writing(PUT_MEMBER, async (organization, user, { role, status = 'active' }, by) => {
       const change: Change = { kind: 'membership', user, membership: { role, status } }
-      await changedBy(store, { log: organization, change, by })
+      // The person first, as every other writer: the row of an active member's account is locked too.
+      await locked(store, { logs: [{ person: user }, organization] }, (at) =>
+        changedBy(at, { log: organization, change, by }),
+      )
     }),
     deleteMember: writing(DELETE_MEMBER, async (organization, user, by) => {
       const change: Change = { kind: 'membership', user, membership: null }
@@ -155,7 +159,7 @@ function roleWrites({ store, pdp }: Deps): Pick<Writes, 'grantRole' | 'revokeRol
   return {
     // A role must not change its meaning while it is granted.
     grantRole: writing(ROLE_GRANT, (organization, { app = null, role, subject }, by) =>
-      locked(store, { logs: [ENVIRONMENT, organization] }, async (at) => {
+      locked(store, { logs: [{ beside: ENVIRONMENT }, organization] }, async (at) => {
         requireSubjectForm(organization, subject)
         const declared = await readDeclared(at)
         const definitions = definitionsOf(declared)
@@ -188,7 +192,7 @@ async function storedGrant(
 /** Runs `work` under locks. If it needs a model that is not compiled, it is rolled back, and runs again after the compilation. */
 function locked<T>(
   store: Store,
-  locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
+  locks: { readonly logs: readonly Lock[]; readonly lengthy?: boolean },
   work: (at: Store) => Promise<T>,
 ): Promise<T> {
   return withModels(() => (store.atomically === undefined ? work(store) : store.atomically(locks, work)))

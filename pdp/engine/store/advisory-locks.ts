@@ -5,8 +5,9 @@ export const ADVISORY_LOCKS = {
   retention: '4702916384',
   /** Held while a node makes or changes signing keys: one node at a time. */
   signingKeys: '7079882305114',
-  /** A writer that locks the whole directory holds it alone; writers beside each other share it, so that neither kind overtakes the other for ever. */
+  /** A writer that locks the whole journal holds it alone; writers beside each other share it, so that neither kind overtakes the other for ever. */
   directory: '7079882305115',
+  environment: '7079882305116',
   /** A writer about one person, who may not exist yet, holds it with a second number: the hash of the person's id. */
   person: '1887334515',
   /** Held by the process that runs an embedded cluster, in the cluster's database `postgres`. */

@@ -8,6 +8,7 @@ import type { Organization } from '../../shared/domain/organization.ts'
 import type { Revocation } from '../../shared/domain/revocation.ts'
 import type { OrganizationRole, RoleGrant } from '../../shared/domain/role.ts'
 import type { NameSource, Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
+import type { Lock } from './journal-lock.ts'
 
 /** Names one row set: a part of a journal that is read as a whole. */
 export type RowKey =
@@ -223,11 +224,11 @@ export interface Store extends ReportingQueries {
     options: { context: WriteContext; preconditions?: readonly Precondition[]; keepsSuspension?: boolean },
   ): Promise<AppliedWrite>
   /**
-   * Runs `work` in one transaction, with these journals locked against all other writers; its writes are undone when it throws.
+   * Runs `work` in one transaction under these locks; its writes are undone when it throws.
    * `lengthy`: `work` reads or deletes whole tables. Absent where no other process writes.
    */
   atomically?<T>(
-    locks: { readonly logs: readonly JournalId[]; readonly lengthy?: boolean },
+    locks: { readonly logs: readonly Lock[]; readonly lengthy?: boolean },
     work: (at: Store) => Promise<T>,
   ): Promise<T>
   /**

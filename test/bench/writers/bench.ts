@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sql, Transaction } from '../../../pdp/engine/store/directory.ts'
 import { startEmbeddedPostgres } from '../../../pdp/engine/store/embedded-postgres/embedded-postgres.ts'
-import { lockJournal } from '../../../pdp/engine/store/journal-lock.ts'
 import { postgresDirectory } from '../../../pdp/engine/store/postgres/directory.ts'
 import { appendJournal } from '../../../pdp/engine/store/postgres/journal.ts'
 import { appendEvents } from '../../../pdp/engine/store/postgres/outbox.ts'
@@ -131,7 +130,7 @@ function holding(tx: Transaction): Transaction {
   const held = new Set<JournalId>()
   let wanted: JournalId | null = null
   const hold = async (log: JournalId): Promise<void> => {
-    if (!held.has(log)) await lockJournal(tx, log)
+    if (!held.has(log)) await tx.query('select 1 from revision where organization_id = $1 for update', [log])
     held.add(log)
   }
   return {

@@ -1,8 +1,8 @@
 /** Runs a transaction that locks journals first, so that what it reads stays true until its writes commit. */
-import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
+import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'
 import type { Store } from '../contract.ts'
 import type { Queries, Sql, Transaction } from '../directory.ts'
-import { awaitDirectory, type Lock, lockBeside, lockPerson } from '../journal-lock.ts'
+import { FIRST, type Lock, lockBeside, lockInOrder, lockPerson } from '../journal-lock.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { ServerEvent } from './connection/fence.ts'
 import { type JournalTurns, NO_JOURNAL_TURNS, type Turn } from './connection/journal-turns.ts'
@@ -18,14 +18,7 @@ export type Locks = { readonly logs: readonly Lock[]; readonly lengthy?: boolean
  */
 export type Atomically = <T>(locks: Locks, work: (unit: Unit) => Promise<T>) => Promise<T>
 
-/** The journals that are locked first, in this order; organizations follow by id. One order for all prevents deadlocks. */
-const FIRST: readonly JournalId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
-
-/** Locks the rows one by one, in the order of the parameter. */
-const LOCK = `
-  select 1 from unnest($1::text[]) with ordinality q(log, place) join revision r on r.organization_id = q.log
-  order by q.place for update of r`
-// Counts the journals that exist now: LOCK does not see a journal that was created while it waited for another one.
+// Counts the journals that exist now: lockInOrder does not see a journal that was created while it waited for another one.
 const PRESENT = 'select 1 from revision where organization_id = any($1)'
 /** A journal that is locked late would break the order, so the transaction fails, and begins again (connection.ts). */
 const APPEARED = `do $$ begin raise exception 'a log appeared' using errcode = 'serialization_failure'; end $$`
@@ -51,10 +44,10 @@ export function atomicallyOver(
 /** Locks these journals, in order. Later reads see what earlier writers wrote, and nobody else writes until the transaction ends. */
 export async function lockJournals(sql: Queries, logs: readonly JournalId[]): Promise<void> {
   const ordered = wholeInOrder(logs)
-  const locked = await sql.query(LOCK, [ordered])
-  if (locked.length === ordered.length) return
+  const locked = await lockInOrder(sql, ordered)
+  if (locked === ordered.length) return
   const present = await sql.query(PRESENT, [ordered])
-  if (present.length > locked.length) await sql.query(APPEARED)
+  if (present.length > locked) await sql.query(APPEARED)
 }
 
 function wholeInOrder(logs: readonly JournalId[]): readonly JournalId[] {
@@ -87,7 +80,6 @@ async function lockAll(sql: Queries, { people, beside, whole }: Ordered): Promis
   if (beside.has(DIRECTORY) && people.length === 0) await lockBeside(sql, DIRECTORY)
   for (const user of people) await lockPerson(sql, user)
   if (beside.has(ENVIRONMENT)) await lockBeside(sql, ENVIRONMENT)
-  if (whole.includes(DIRECTORY)) await awaitDirectory(sql)
   if (whole.length > 0) await lockJournals(sql, whole)
 }
 

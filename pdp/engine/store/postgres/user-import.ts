@@ -3,7 +3,7 @@ import type { Change } from '../../../shared/domain/change.ts'
 import { DIRECTORY } from '../../../shared/domain/journal.ts'
 import { EXTERNAL } from '../../../shared/domain/names.ts'
 import type { Directory, ImportedUser, Queries } from '../directory.ts'
-import { awaitDirectory, lockJournal } from '../journal-lock.ts'
+import { lockJournal } from '../journal-lock.ts'
 import { appendJournal } from './journal.ts'
 
 type Options = Parameters<Directory['importUsers']>[1]
@@ -16,7 +16,6 @@ export async function importUsers(
 ): Promise<readonly Issue[]> {
   if (users.length === 0) return []
   // The journal's lock makes other transactions wait that would take an id or an address.
-  await awaitDirectory(tx)
   await lockJournal(tx, DIRECTORY)
   const issues = [...reservedIds(users), ...(await takenIds(tx, users)), ...(await takenAddresses(tx, users))]
   if (issues.length > 0) return issues.sort((a, b) => a.index - b.index)

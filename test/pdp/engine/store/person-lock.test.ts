@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { appendArrivals } from '../../../../pdp/engine/store/arrivals.ts'
 import type { Transaction } from '../../../../pdp/engine/store/directory.ts'
-import { type Lock, lockJournal, lockPerson } from '../../../../pdp/engine/store/journal-lock.ts'
+import { type Lock, lockBeside, lockJournal, lockPerson } from '../../../../pdp/engine/store/journal-lock.ts'
 import { postgresDirectory } from '../../../../pdp/engine/store/postgres/directory.ts'
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import { DIRECTORY, ENVIRONMENT, type JournalId } from '../../../../pdp/shared/domain/journal.ts'
@@ -112,19 +112,24 @@ test.each<[string, readonly Lock[], readonly Lock[]]>([
   inTurn(one, () => beside.atomically({ logs: other }, async () => undefined)),
 )
 
-test('who needs the whole directory is not overtaken by those who go on beside each other', async () => {
-  const order: string[] = []
-  const later: Promise<unknown>[] = []
-  await node.sql.transaction(async (tx) => {
-    await lockPerson(tx, 'ann')
-    later.push(beside.atomically({ logs: [DIRECTORY] }, async () => void order.push('whole')))
-    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
-    later.push(change('bob').then(() => void order.push('bob')))
-    await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(2)
-  })
-  await Promise.all(later)
-  expect(order).toEqual(['whole', 'bob'])
-})
+const besideOf = (log: typeof DIRECTORY | typeof ENVIRONMENT) =>
+  node.sql.transaction((tx) => (log === DIRECTORY ? lockPerson(tx, 'bob') : lockBeside(tx, log)))
+test.each([DIRECTORY, ENVIRONMENT] as const)(
+  'who needs the whole of %s is not overtaken by those who go on beside each other',
+  async (log) => {
+    const order: string[] = []
+    const later: Promise<unknown>[] = []
+    await node.sql.transaction(async (tx) => {
+      await lockBeside(tx, log)
+      later.push(beside.atomically({ logs: [log] }, async () => void order.push('whole')))
+      await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(1)
+      later.push(besideOf(log).then(() => void order.push('beside')))
+      await expect.poll(waiting, { timeout: 20_000, interval: 5 }).toHaveLength(2)
+    })
+    await Promise.all(later)
+    expect(order).toEqual(['whole', 'beside'])
+  },
+)
 
 test('of two who take one address at once, one gets it, and the other is told', async () => {
   const outcomes = await Promise.allSettled(
@@ -188,11 +193,31 @@ test('two changes of one person come one after the other', () =>
     () => change('ann'),
   ))
 
-test('a change waits for who holds the whole directory, as a version before does', () =>
-  inTurn(
-    (tx) => lockJournal(tx, DIRECTORY),
-    () => change('ann'),
-  ))
+/** As a version before does it, which knows no advisory lock. */
+const lockRow = async (tx: Transaction, log: JournalId): Promise<void> => {
+  await tx.query('select 1 from revision where organization_id = $1 for update', [log])
+}
+const besideEnvironment = () => beside.atomically({ logs: [{ beside: ENVIRONMENT }] }, async () => undefined)
+test.each<[string, JournalId, () => Promise<unknown>]>([
+  ['a change of a person', DIRECTORY, () => change('ann')],
+  [
+    'one who needs the whole directory',
+    DIRECTORY,
+    () => beside.atomically({ logs: [DIRECTORY] }, async () => undefined),
+  ],
+  ['one beside others in the environment', ENVIRONMENT, besideEnvironment],
+  [
+    'one who needs the whole environment',
+    ENVIRONMENT,
+    () => beside.atomically({ logs: [ENVIRONMENT] }, async () => undefined),
+  ],
+])('%s waits for a version before that holds the whole, and it for them', async (_, log, second) => {
+  await inTurn((tx) => lockRow(tx, log), second)
+  await inTurn([log], () => beside.sql.transaction((tx) => lockRow(tx, log)))
+  await inTurn([{ beside: log === DIRECTORY ? DIRECTORY : ENVIRONMENT }], () =>
+    beside.sql.transaction((tx) => lockRow(tx, log)),
+  )
+})
 
 test.each<[string, () => Promise<unknown>]>([
   ['the lock of the whole directory', () => node.sql.transaction((tx) => lockJournal(tx, DIRECTORY))],

@@ -1,7 +1,9 @@
 /** Ends the memberships of people whose accounts are deleted, in pieces, since a person may be a member of very many organizations. */
 import type { WriteContext } from '../../../../shared/domain/change.ts'
+import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import { initiatorOf } from '../../../../shared/domain/outbox/events.ts'
 import type { Queries } from '../../directory.ts'
+import { lockBeside } from '../../journal-lock.ts'
 import { appendToJournals } from '../journal.ts'
 import { appendEvents, type OutboxEvent } from '../outbox.ts'
 import { lockJournals } from '../unit-of-work.ts'
@@ -49,6 +51,8 @@ export async function nextDeparture(tx: Queries, after: string): Promise<Departu
 /** Ends one piece of memberships, and stores in the same transaction how far it came. */
 export async function goOnDeparting(tx: Queries, departure: Departure): Promise<void> {
   const { user } = departure
+  // Another deletion, which has the whole directory, may have locked an organization already that does not come first.
+  await lockBeside(tx, DIRECTORY)
   const lookedTo = await endSome(tx, departure)
   if (lookedTo === null) await tx.query('delete from departure where user_id = $1', [user])
   else await tx.query('update departure set looked_to = $2 where user_id = $1', [user, lookedTo])
