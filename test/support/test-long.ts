@@ -1,18 +1,20 @@
 /**
  * `npm run test:long [-- --short]`: the proofs of which `npm test` plays a part, each in full, and the `*.long.test.ts` that it leaves
- * out. `--short` only the latter, with the part of their efforts that `npm test` would play, and without those that take longest.
+ * out. `--short` a third of the latter, another one for each commit, with the part of their efforts that `npm test` would play, and
+ * without those that take longest.
  */
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.test.ts'))
+  .map((name) => join('test', name))
+  .sort()
+const isLong = (path: string): boolean => path.endsWith('.long.test.ts')
 /** Whoever asks how long to go on imports `effort.ts`. */
 const inPart = (): readonly string[] =>
-  readdirSync('test', { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.test.ts') && !name.endsWith('.long.test.ts'))
-    .map((name) => join('test', name))
-    .filter((path) => readFileSync(path, 'utf8').includes("/support/effort.ts'"))
-    .sort()
+  files.filter((path) => !isLong(path) && readFileSync(path, 'utf8').includes("/support/effort.ts'"))
 /** Twenty-five seconds and more each, beside three others. */
 const LONGEST: readonly string[] = [
   'test/e2e/demo.long.test.ts',
@@ -32,6 +34,14 @@ const LONGEST: readonly string[] = [
   'test/sidecar/gateways/probe-gateway.long.test.ts',
   'test/sidecar/growth/growth.long.test.ts',
 ]
+const SHARES = 3
+/** Three commits in a row play all of them. */
+function inShort(): readonly string[] {
+  const commits = Number(execFileSync('git', ['rev-list', '--count', 'HEAD'], { encoding: 'utf8' }))
+  const kept = files.filter((path) => isLong(path) && !LONGEST.includes(path))
+  return kept.filter((_, index) => index % SHARES === commits % SHARES)
+}
+
 const words = process.argv.slice(2)
 const short = words.includes('--short')
 const { status } = spawnSync(
@@ -40,8 +50,7 @@ const { status } = spawnSync(
     ...[
       join('node_modules', 'vitest', 'vitest.mjs'),
       'run',
-      '.long.test.ts',
-      ...(short ? LONGEST.flatMap((path) => ['--exclude', path]) : inPart()),
+      ...(short ? inShort() : ['.long.test.ts', ...inPart()]),
     ],
     ...words.filter((word) => word !== '--short'),
   ],

@@ -92,7 +92,8 @@ test('what leads to its own absence is proved only where it can be', async () =>
 
 test('in random worlds nobody gains or loses what was said to be safe', { timeout: 600_000 }, async () => {
   const seen = { nobody: 0, somebody: 0, undecided: 0, moved: 0 }
-  for (let seed = 1; seed <= effort({ short: 5, long: 40 }); seed += 1) {
+  // Some of the others need seconds each: much in them stays undecided, and is looked for to the end.
+  for (let seed = effort({ short: 6, long: 1 }); seed <= effort({ short: 10, long: 40 }); seed += 1) {
     const change = randomChange(seed)
     if (change === null) continue
     const found = await diffModels({ before: change.before.model, after: change.after.model })
