@@ -1,4 +1,4 @@
-/** Problems that the start page names, each with the screen on which it can be fixed. */
+/** Problems that the start page names, each with what to do, as a link to the screen where it is done. */
 import { knownModel } from '../../engine/decide/models/known-models.ts'
 import { withModels } from '../../engine/worker/worker.ts'
 import { createRestrictions } from '../../engine/writes/restrictions.ts'
@@ -29,7 +29,7 @@ export async function findings(visit: ConsoleVisit): Promise<Html> {
     ofStreams(visit),
     ofIdentity(visit),
   ])
-  const rows = kinds.flatMap((found) => found.slice(0, SHOWN_MAX).map(({ what, where }) => [what, where]))
+  const rows = kinds.flatMap((found) => found.slice(0, SHOWN_MAX).map(({ what, todo }) => [what, todo]))
   const isCut = kinds.some((found) => found.length >= SHOWN_MAX)
   const note = isCut
     ? html`<p class="note">Of each kind the first ${String(SHOWN_MAX)} are shown: there may be more.</p>`
@@ -37,7 +37,7 @@ export async function findings(visit: ConsoleVisit): Promise<Html> {
   return html`${table(visit, {
     id: 'problems',
     caption: 'Problems found',
-    columns: ['What', 'Where'],
+    columns: ['What', 'Do'],
     rows,
     empty: html`<p>No problem found: no role is granted everywhere to a person or client, the organization has an owner, nothing expired is stored, each of the first ${String(TUPLES_READ_MAX)} relationships counts, no connected sidecar is in shadow mode, no kept question lacked a value of a condition, no receiver of security events lags, every trusted issuer answers, and the signing key is younger than a year.</p>`,
   })}${note}`
@@ -48,9 +48,9 @@ async function wideGrants({ deps, organization: org, mayEverywhere }: ConsoleVis
   const grants = await deps.management.store.roleGrants({ log: ENVIRONMENT }, { after: null, countMax: SHOWN_MAX })
   return grants.map(({ app, role, subject }) => ({
     what: html`${name(subject)} holds ${app === null ? EMPTY : html`${name(app)} / `}${name(role)} in every organization`,
-    where: subject.startsWith('user:')
-      ? link(address('people', { org, user: subject.slice('user:'.length) }), 'Person')
-      : EMPTY,
+    todo: subject.startsWith('user:')
+      ? link(address('people', { org, user: subject.slice('user:'.length) }), 'See whether it must be everywhere')
+      : link(address('organization', { org }), 'See whether it must be everywhere'),
   }))
 }
 
@@ -68,7 +68,7 @@ async function ofTuples(visit: ConsoleVisit): Promise<readonly Finding[]> {
     if (issue === null) continue
     found.push({
       what: html`${name(`${object}#${relation}@${subject}`)} does not count: ${issue}`,
-      where: link(address('relationships', { org, object, relation, subject }), 'Relationship'),
+      todo: link(address('relationships', { org, object, relation, subject }), 'Delete or write it again'),
     })
     if (found.length === SHOWN_MAX) break
   }
@@ -93,7 +93,7 @@ async function unused(visit: ConsoleVisit, tuples: readonly Tuple[]): Promise<re
       if (!types.has(type) || named.has(`${type}#${relation}`)) continue
       found.push({
         what: html`No relationship here names ${name(`${type}#${relation}`)}, which the model of ${name(app)} declares`,
-        where: link(address('model', { org, app }), 'Model'),
+        todo: link(address('model', { org, app }), 'Grant it, or leave it out'),
       })
     }
   }
@@ -112,7 +112,7 @@ async function ofMembers(visit: ConsoleVisit): Promise<readonly Finding[]> {
   if (isWhole && !items.some(({ role, status }) => role === 'owner' && status === 'active'))
     found.push({
       what: html`${name(org)} has no active owner`,
-      where: link(address('organization', { org }), 'Organization'),
+      todo: link(address('organization', { org }), 'Make somebody the owner'),
     })
   if (!visit.may('roles:read')) return found
   const grants = await deps.management.store.roleGrants({ log: org }, { after: null, countMax: TUPLES_READ_MAX })
@@ -121,7 +121,7 @@ async function ofMembers(visit: ConsoleVisit): Promise<readonly Finding[]> {
     if (status !== 'active' && holders.has(`user:${user}`))
       found.push({
         what: html`${name(user)} is ${status}, so that roles granted here do not count, and holds some`,
-        where: link(address('people', { org, user }), 'Person'),
+        todo: link(address('people', { org, user }), 'Activate, or take away'),
       })
   return found
 }
@@ -131,13 +131,13 @@ function ofSidecars({ deps, organization: org, mayEverywhere }: ConsoleVisit): r
   const all = deps.routes.all()
   const shadowed = all.flatMap(({ name: sidecar, routes }) => {
     const count = routes.filter(({ shadow }) => shadow).length
-    const where = link(address('routes', { org, sidecar, show: 'shadow' }), 'Routes')
+    const todo = link(address('routes', { org, sidecar, show: 'shadow' }), 'See what they would deny')
     return count === 0
       ? []
       : [
           {
             what: html`Sidecar ${name(sidecar)} has ${count === 1 ? '1 route' : `${count} routes`} in shadow mode`,
-            where,
+            todo,
           },
         ]
   })
@@ -148,7 +148,7 @@ function ofSidecars({ deps, organization: org, mayEverywhere }: ConsoleVisit): r
       : [
           {
             what: html`Sidecars of ${name(resource)} enforce different route files`,
-            where: link(address('routes', { org }), 'Routes'),
+            todo: link(address('routes', { org }), 'See the difference'),
           },
         ],
   )

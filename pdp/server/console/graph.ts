@@ -2,7 +2,7 @@
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { joined, name } from './parts.ts'
-import { drawing } from './sections/drawing.ts'
+import { drawings } from './sections/drawing.ts'
 import { type Place, table } from './sections/table.ts'
 
 const NODES_MAX = 150
@@ -64,10 +64,10 @@ export function picture({ types, edges }: TypeGraph): Html {
   const shown = new Set(types.slice(0, NODES_MAX))
   const loops = new Set(edges.filter(({ from, to }) => from === to).map(({ from }) => from))
   const left = types.length - shown.size
-  const drawn = drawing({
+  const drawn = drawings({
     id: 'graph',
+    label: 'Picture of the types',
     title: 'Types and which types their relations name; the table below says the same.',
-    direction: 'LR',
     boxes: [...shown].map((type) => ({
       id: type,
       text: loops.has(type) ? `${type} ↻` : type,
@@ -77,8 +77,8 @@ export function picture({ types, edges }: TypeGraph): Html {
       .filter(({ from, to }) => shown.has(from) && shown.has(to) && from !== to)
       .map(({ from, to, relations }) => ({ from, to, title: `${from} → ${to}: ${[...relations].join(', ')}` })),
   })
-  return html`<figure class="graph"><div class="scroll" role="region" tabindex="0" aria-label="Picture of the types">
-${drawn}</div>${left > 0 ? html`<figcaption>${String(left)} more types are in the table only.</figcaption>` : EMPTY}</figure>`
+  return html`<figure class="graph">
+${drawn}${left > 0 ? html`<figcaption>${String(left)} more types are in the table only.</figcaption>` : EMPTY}</figure>`
 }
 
 /** The model in words: each type with its relations, the subjects of each, and the relations that depend on it. */

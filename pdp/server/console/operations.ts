@@ -5,7 +5,7 @@ import { shellWord } from './answer-texts.ts'
 import { address, instant, link, name } from './parts.ts'
 import type { ConsoleVisit } from './visit.ts'
 
-export type Finding = { readonly what: Html; readonly where: Html }
+export type Finding = { readonly what: Html; readonly todo: Html }
 type Stream = {
   readonly stream_id: string
   readonly client_id: string
@@ -29,7 +29,7 @@ export async function ofStreams(visit: ConsoleVisit): Promise<readonly Finding[]
     const what = isLate
       ? html`Security events wait for ${name(client)} since ${String(Math.round(lag / 60))} minutes${why}`
       : html`The stream of ${name(client)} is paused${why}`
-    return [{ what, where: link(address('streams', { org: visit.organization, stream }), 'Stream') }]
+    return [{ what, todo: link(address('streams', { org: visit.organization, stream }), 'See what its receiver answers') }]
   })
 }
 
@@ -51,7 +51,7 @@ export function ofConditions({
         const asker = route === null ? 'An application' : html`Route ${name(route)}`
         found.set(JSON.stringify([route, key, type]), {
           what: html`${asker} sends no ${name(key)}, which grants on ${name(type)} need`,
-          where: link(address('decisions', { org, ...(route !== null && { route }) }), 'Decisions'),
+          todo: link(address('decisions', { org, ...(route !== null && { route }) }), 'See its questions'),
         })
       }
   }
@@ -68,7 +68,7 @@ export async function ofIdentity(visit: ConsoleVisit): Promise<readonly Finding[
       ? [
           {
             what: html`The key that signs tokens was made ${String(ageDays)} days ago`,
-            where: html`<code>portcullis-pdp keys rotate</code>`,
+            todo: html`<code>portcullis-pdp keys rotate</code>`,
           },
         ]
       : []
@@ -76,11 +76,11 @@ export async function ofIdentity(visit: ConsoleVisit): Promise<readonly Finding[
     ...key,
     ...unreachableIssuers.map(({ issuer, sinceMs }) => ({
       what: html`The trusted issuer ${name(issuer)} does not answer since ${instant(sinceMs)}: its tokens are refused with 503`,
-      where: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
+      todo: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
     })),
     ...silentIssuers.map(({ issuer, error }) => ({
       what: html`The transmitter of ${name(issuer)} is silent${error === null ? '' : html`: ${name(error)}`}`,
-      where: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
+      todo: html`<code>portcullis issuer show ${shellWord(issuer)}</code>`,
     })),
   ]
 }

@@ -125,7 +125,7 @@ ${field({
 ${deps.archive === null ? EMPTY : html`${field({ name: 'from', label: 'From', value: visit.query('from'), hint: html`Such as yesterday or -2h; for denials of all PDPs. ${daysOf(visit.reading.zone)}` })}${field({ name: 'to', label: 'To', value: visit.query('to') })}`}</div></details></form>
 ${rows.length === 0 ? EMPTY : toNow}<div${tail}>${table(visit, {
       id: 'decisions',
-      caption: `The latest decisions of this PDP, newest first; ${ROWS_MAX} at most`,
+      caption: `The latest decisions of this PDP, newest first${count < ROWS_MAX ? '' : ' (older ones by a filter)'}`,
       columns: ['Time', 'Subject', 'Asked', 'Then', ...(isCompared ? ['Now'] : []), 'Route', REQUEST],
       rows,
       empty: html`${emptyText(visit, filter)}${await elsewhere(visit, filter)}`,

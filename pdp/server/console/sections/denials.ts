@@ -1,5 +1,6 @@
 /** A summary of decisions: the routes with most denials, and a bar for each minute. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { reasonText } from '../../../shared/domain/reasons.ts'
 import { address, link, name } from '../parts.ts'
 import type { ConsoleVisit } from '../visit.ts'
 import { table } from './table.ts'
@@ -28,7 +29,7 @@ export async function denials(visit: ConsoleVisit, rowsMax: number): Promise<Htm
         route === ''
           ? html`<span class="note">not through a route</span>`
           : link(address('decisions', { org, route, outcome: 'denied' }), name(route)),
-        link(address('decisions', { org, route, reason, outcome: 'denied' }), reason),
+        link(address('decisions', { org, route, reason, outcome: 'denied' }), reasonText(reason)),
         String(hour),
         String(day),
       ]),

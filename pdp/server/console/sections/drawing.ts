@@ -6,6 +6,8 @@ import { visible } from '../../../shared/base/invisible.ts'
 /** Widths in pixels, for the fonts of the stylesheet. */
 const LETTER_WIDTH = 8.6
 const SMALL_LETTER_WIDTH = 7.4
+/** A wider picture is scrolled on a narrow screen, because its letters would become too small. */
+const SHRUNK_MAX = 704
 const LINE_HEIGHT = 18
 const PADDING = 24
 /** A longer text ends with `…`; the title has all of it. */
@@ -38,8 +40,14 @@ type Drawing = {
 }
 type At = { readonly x?: number; readonly y?: number; readonly width?: number; readonly height?: number }
 
+/** The drawing twice: wide screens show it from left to right, phones from top to bottom. */
+export function drawings({ label, ...of }: Omit<Drawing, 'direction'> & { readonly label: string }): Html {
+  return html`<div class="scroll across" role="region" tabindex="0" aria-label="${label}">${drawing({ ...of, direction: 'LR' })}</div>
+<div class="scroll down" role="region" tabindex="0" aria-label="${label}">${drawing({ ...of, id: `${of.id}-down`, direction: 'TB' })}</div>`
+}
+
 /** Draws a graph. Ids of boxes differ, and no arrow leads from a box to itself. */
-export function drawing({ id, title, boxes, arrows, direction }: Drawing): Html {
+function drawing({ id, title, boxes, arrows, direction }: Drawing): Html {
   const graph = new graphlib.Graph({ multigraph: true })
   const isLabelled = arrows.some(({ on, below }) => on !== undefined || below !== undefined)
   const linesBelow = Math.max(0, ...arrows.map(({ below = [] }) => below.length))
@@ -75,9 +83,9 @@ export function drawing({ id, title, boxes, arrows, direction }: Drawing): Html 
     (state) =>
       html`<marker id="${id}-tip${state}" class="tip ${state}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0 10 5 0 10z"></path></marker>`,
   )
-  return html`<svg viewBox="0 0 ${round(width)} ${round(height)}" width="${round(width)}" height="${round(height)}" role="${boxes.some(({ to }) => to !== undefined) ? 'group' : 'img'}" aria-labelledby="${id}-title">
+  return html`<svg class="${width > SHRUNK_MAX ? 'wide' : ''}" viewBox="0 0 ${round(width)} ${round(height)}" width="${round(width)}" height="${round(height)}" role="${boxes.some(({ to }) => to !== undefined) ? 'group' : 'img'}" aria-labelledby="${id}-title">
 <title id="${id}-title">${title}</title><defs>${tips}</defs>
-${lines}${boxes.map((box) => boxOf(box, graph.node(box.id)))}</svg>`
+${lines.map(([path]) => path)}${lines.map(([, labels]) => labels)}${boxes.map((box) => boxOf(box, graph.node(box.id)))}</svg>`
 }
 
 const short = (text: string): string => {
@@ -92,14 +100,17 @@ function line(
   id: string,
   { title, on, below, state }: Arrow,
   { points = [], x = 0, y = 0 }: At & { readonly points?: readonly At[] },
-): Html {
+): readonly [path: Html, labels: Html] {
   const path = points.map((at, i) => `${i === 0 ? 'M' : 'L'}${round(at.x ?? 0)} ${round(at.y ?? 0)}`).join('')
   const label = (text: string | undefined, name: string, dy: number): Html =>
     text === undefined
       ? EMPTY
-      : html`<text class="${name}" x="${round(x)}" y="${round(y + dy)}" text-anchor="middle">${short(text)}</text>`
-  return html`<g class="${state ?? ''}"><title>${visible(title)}</title><path class="edge" d="${path}" marker-end="url(#${id}-tip${state ?? ''})"></path>
-${label(on, 'on-arrow', -6)}${(below ?? []).map((text, i) => label(text, 'below-arrow', (i + 1) * (LINE_HEIGHT - 2)))}</g>`
+      : html`<rect class="behind" x="${round(x - widthOf(text, SMALL_LETTER_WIDTH) / 2)}" y="${round(y + dy - 11)}" width="${round(widthOf(text, SMALL_LETTER_WIDTH))}" height="14"></rect><text class="${name}" x="${round(x)}" y="${round(y + dy)}" text-anchor="middle">${short(text)}</text>`
+  const group = (content: Html): Html => html`<g class="${state ?? ''}"><title>${visible(title)}</title>${content}</g>`
+  return [
+    group(html`<path class="edge" d="${path}" marker-end="url(#${id}-tip${state ?? ''})"></path>`),
+    group(html`${label(on, 'on-arrow', -6)}${(below ?? []).map((text, i) => label(text, 'below-arrow', (i + 1) * (LINE_HEIGHT - 2)))}`),
+  ]
 }
 
 function boxOf({ text, kind, to }: Box, { x = 0, y = 0, width = 0, height = 0 }: At): Html {

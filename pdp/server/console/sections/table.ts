@@ -9,7 +9,7 @@ const COUNTED_MAX = 1_000
 /** How long a page waits for a count, in milliseconds. */
 const COUNT_MS_MAX = 1_000
 /** Columns of links and buttons: they are neither sorted nor part of the CSV file. */
-const ACTIONS: ReadonlySet<string> = new Set(['Ask', 'Do', 'Try', 'Where'])
+const ACTIONS: ReadonlySet<string> = new Set(['Ask', 'Do', 'Try'])
 
 /** `isExtra`: left out where there is no room for it, between a phone's cards and a wide screen. */
 export type Column = string | { readonly title: string; readonly number?: true; readonly isExtra?: true }

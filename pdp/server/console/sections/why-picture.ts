@@ -3,7 +3,7 @@ import type { JournalEntry } from '../../../engine/store/contract.ts'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
 import { parseTuple } from '../../../shared/domain/names.ts'
-import { type Arrow, type Box, drawing } from './drawing.ts'
+import { type Arrow, type Box, drawings } from './drawing.ts'
 
 /** How many missing relationships are drawn; the table has all. */
 const MISSING_MAX = 4
@@ -18,7 +18,7 @@ export type WhyOptions = {
 }
 export type GrantShown = { readonly role: string; readonly app: string | null; readonly subject: string }
 
-/** Wide screens show the picture from left to right, phones from top to bottom. Empty if no relationship leads anywhere. */
+/** Empty if no relationship leads anywhere. */
 export function whyPicture(options: WhyOptions): Html {
   const { result, subject } = options
   const arrows = arrowsOf(options)
@@ -27,9 +27,8 @@ export function whyPicture(options: WhyOptions): Html {
   const boxes = ids.map(boxOf)
   const title = `Why ${subject} ${result.allowed ? 'has' : 'does not have'} ${result.relation} on ${result.resource}; the table below says the same.`
   const left = (result.reason?.missing.length ?? 0) - MISSING_MAX
-  return html`<figure class="graph why">
-<div class="scroll across" role="region" tabindex="0" aria-label="Picture of the answer">${drawing({ id: 'why', title, boxes, arrows, direction: 'LR' })}</div>
-<div class="down">${drawing({ id: 'why-down', title, boxes, arrows, direction: 'TB' })}</div>${left > 0 && !result.allowed ? html`<figcaption class="note">${String(left)} more that are missing are in the table only.</figcaption>` : EMPTY}</figure>`
+  return html`<figure class="graph">
+${drawings({ id: 'why', title, label: 'Picture of the answer', boxes, arrows })}${left > 0 && !result.allowed ? html`<figcaption class="note">Missing too, and in the table only: ${String(left)} more.</figcaption>` : EMPTY}</figure>`
 }
 
 function arrowsOf({ result, subject, changes, grants }: WhyOptions): readonly Arrow[] {
