@@ -18,10 +18,13 @@ export type BrowserCookies = {
   /** The token; empty: there is none. */
   kept(req: IncomingMessage, kind: MailedKind): string
   drop(res: ServerResponse, kind: MailedKind): void
+  /** Keeps the id of the sign-in from which a person asks for a mail; empty: none. Only this browser can continue it. */
+  keepSignIn(res: ServerResponse, id: string): void
+  keptSignIn(req: IncomingMessage): string
 }
 
 export function createBrowserCookies({ issuer }: { readonly issuer: string }): BrowserCookies {
-  const nameOf = (of: MailedKind | 'browser'): string => hostCookie(issuer, `mail-${of}`)
+  const nameOf = (of: MailedKind | 'browser' | 'from'): string => hostCookie(issuer, `mail-${of}`)
   const set = createSetCookie(issuer)
   return {
     mark(req, res) {
@@ -35,5 +38,7 @@ export function createBrowserCookies({ issuer }: { readonly issuer: string }): B
       set(res, `${nameOf(kind)}=${VALUE.test(token) ? token : ''}`, { seconds: PAGE_SECONDS }),
     kept: (req, kind) => cookieOf(req, nameOf(kind)),
     drop: (res, kind) => set(res, `${nameOf(kind)}=`, { seconds: 0 }),
+    keepSignIn: (res, id) => set(res, `${nameOf('from')}=${id}`, { seconds: id === '' ? 0 : PAGE_SECONDS }),
+    keptSignIn: (req) => cookieOf(req, nameOf('from')),
   }
 }

@@ -15,7 +15,7 @@ import { isMailAddress, linkMail } from '../mail/mail.ts'
 import { digestOf } from '../mail/mailed-tokens.ts'
 import { opensToOthers } from '../passwords/new-password.ts'
 import { isEmail } from '../sign-in/sign-in.ts'
-import { waitingSignIn } from '../sign-in/sign-in-pages.ts'
+import { signInWith, waitingSignIn } from '../sign-in/sign-in-pages.ts'
 import type { AccountParts } from './deps.ts'
 import { alertOf, type NewPasswordProblem, newPasswordFields, outcomeOfNew, shown } from './page-parts.ts'
 import type { AccountVisit } from './visit.ts'
@@ -59,6 +59,7 @@ export async function sendLink(parts: AccountParts, visit: AccountVisit, form: U
   if (!(await mailAttempts.take(`links for ${source.address}`, ASKS_MAX)))
     return shown(frame, forgotten.title, html`${alertOf(forgotten.tooMany)}${toSignIn(visit)}`, 'tooMany')
   const browser = cookies.mark(req, res)
+  cookies.keepSignIn(res, waitingSignIn(req)?.id ?? '')
   const email = form.get('email') ?? ''
   deliveries.later(() => mailLink(parts, { email, source, browser, texts: mails.reset }))
   const code = codesOf(parts, browser)[0] ?? ''
@@ -128,6 +129,9 @@ export async function takeNew(parts: AccountParts, visit: AccountVisit, form: UR
   if (passwordHash === null) return newPasswordPage(frame, found.email, 'busy')
   const user = await parts.passwords.reset(found.token, passwordHash)
   parts.cookies.drop(res, 'reset')
+  // A sign-in of an application can go on in its own browser only; another browser comes to the account.
+  const from = signInWith(parts.cookies.keptSignIn(req))?.path ?? PATHS.account
+  parts.cookies.keepSignIn(res, '')
   if (user === null) return gone(frame)
   parts.log.info({ event: 'password_reset', user })
   parts.notices.send(user, 'passwordChanged', frame)
@@ -137,7 +141,7 @@ export async function takeNew(parts: AccountParts, visit: AccountVisit, form: UR
   return shown(
     frame,
     account.reset.doneTitle,
-    html`<p role="status">${account.reset.done}</p><p><a class="act" href="${urlOf(parts.issuer, PATHS.account)}">${common.signIn}</a></p>`,
+    html`<p role="status">${account.reset.done}</p><p><a class="act" href="${urlOf(parts.issuer, from)}">${common.signIn}</a></p>`,
   )
 }
 

@@ -123,13 +123,14 @@ export function secondFactorNeededPage(
 const FROM = 'sign_in'
 const INTERACTION = /^[A-Za-z0-9_-]{1,64}$/
 
-/** The sign-in that waits until the person has a second factor, from the query of an account page. */
-export function waitingSignIn({
-  url,
-}: Pick<IncomingMessage, 'url'>): { readonly path: string; readonly query: string } | null {
-  const from = new URLSearchParams(url?.split('?')[1] ?? '').get(FROM) ?? ''
-  return INTERACTION.test(from) ? { path: `${PATHS.interaction}/${from}`, query: `${FROM}=${from}` } : null
-}
+type WaitingSignIn = { readonly id: string; readonly path: string; readonly query: string }
+
+/** The sign-in to which the person comes back from a page of the account, from the query of this page. */
+export const waitingSignIn = ({ url }: Pick<IncomingMessage, 'url'>): WaitingSignIn | null =>
+  signInWith(new URLSearchParams(url?.split('?')[1] ?? '').get(FROM) ?? '')
+
+export const signInWith = (id: string): WaitingSignIn | null =>
+  INTERACTION.test(id) ? { id, path: `${PATHS.interaction}/${id}`, query: `${FROM}=${id}` } : null
 
 /** A page after the use of a recovery code: how many are left, where to continue, and what to do about a lost device. */
 export function recoveryUsedPage(frame: Frame, { left, to }: { readonly left: number; readonly to: string }): Page {

@@ -5,7 +5,7 @@ import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { TIERS } from '../../../shared/domain/membership.ts'
 import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, field, hidden, instant, link, name, problems, status } from '../parts.ts'
+import { address, alert, called, field, hidden, instant, link, name, problems, status } from '../parts.ts'
 import { knownRoles } from '../sections/known-roles.ts'
 import { table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
@@ -94,7 +94,7 @@ function rowOf(
     ? link(address('people', { org, user: by.slice('user:'.length) }), name(by))
     : name(by)
   const given = roles.map(({ app, role: key }) => html`, ${name(app === null ? key : `${app}/${key}`)}`)
-  return [name(email), html`${role}${given}`, inviter, instant(Date.parse(until))]
+  return [called(email), html`${role}${given}`, inviter, instant(Date.parse(until))]
 }
 
 const withdrawal = ({ organization: org, csrf }: ConsoleVisit, { id, email }: Invitation): Html =>

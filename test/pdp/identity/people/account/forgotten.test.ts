@@ -76,6 +76,39 @@ describe('who forgot a password', () => {
       expect(await (await browser.send(FORGOTTEN + odd)).text()).toContain('<a href="/account">Sign in</a>')
   })
 
+  test('comes back to the sign-in of the application with the new password, in its own browser alone', async () => {
+    const { email } = await person()
+    const page = (await browser.send(createFlow(world).authorizeUrl({}))).headers.get('location') ?? ''
+    const { pathname } = new URL(page, world.issuer)
+    const from = `${FORGOTTEN}?sign_in=${pathname.split('/').at(-1)}`
+    const onward = async (by: Browser): Promise<string> =>
+      /class="act" href="([^"]*)"/.exec(await (await choose(NEW_PASSWORD, by)).text())?.[1] ?? ''
+    const forgets = async (path: string): Promise<string> => {
+      const response = await browser.send(path, { form: { email } })
+      await world.identity.mailed()
+      return codeIn(await response.text())
+    }
+
+    await forgets(from)
+    await open(mailbox.linkTo(email))
+    expect(await onward(browser)).toBe(`${world.issuer}${pathname}`)
+    const signedIn = await browser.send(pathname, { form: { action: 'login', email, password: NEW_PASSWORD } })
+    expect(signedIn.status).toBe(303)
+
+    const code = await forgets(from)
+    const other = createBrowser(world.issuer)
+    await open(mailbox.linkTo(email), other)
+    await give(code, other)
+    expect(await onward(other)).toBe(`${world.issuer}/account`)
+
+    for (const path of [FORGOTTEN, `${FORGOTTEN}?sign_in=..%2F..%2Fevil`]) {
+      await forgets(from)
+      await forgets(path)
+      await open(mailbox.linkTo(email))
+      expect(await onward(browser)).toBe(`${world.issuer}/account`)
+    }
+  })
+
   test('gets in although strangers used up the tries of the account', async () => {
     const { email } = await person()
     const stranger = createBrowser(world.issuer)
