@@ -1,13 +1,14 @@
 /**
  * Gives a namespace that labels itself the objects that its sidecars need: the PDP's authorities, network policies, and the right to ask
- * the PDP. It changes only objects that it made itself, and deletes none: when the label is removed, nothing becomes open.
+ * the PDP. It changes only objects that it made itself, and deletes none: when the label is removed, nothing becomes open. A policy that
+ * is no longer wanted admits nothing from then on: its ports would stay open, since policies add up.
  */
 import { createHash } from 'node:crypto'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
 import type { KubeApi } from '../certificate/kube-api.ts'
 import { LABEL_INJECT } from '../pod/annotations.ts'
 import { MODES, type Mode } from '../pod/injection.ts'
-import { equalJson, type JsonObject, objectAt, ShapeError, textAt, textsAt } from '../pod/json.ts'
+import { equalJson, type JsonObject, listAt, objectAt, ShapeError, textAt, textsAt } from '../pod/json.ts'
 import type { OnboardingSettings } from './settings.ts'
 
 /** The value of the label that marks its own objects. */
@@ -51,6 +52,7 @@ export async function onboard(
     try {
       const results: Held[] = []
       for (const object of objects) results.push(await hold(api, name, object))
+      results.push(await closeOthers(api, name, settings.policies[mode]))
       if (results.includes('changed')) changed.push(name)
       foreign.push(...objects.filter((_, at) => results[at] === 'foreign').map((object) => nameOf(name, object)))
       done.set(name, { what, atMs: nowMs })
@@ -130,6 +132,25 @@ async function hold(api: KubeApi, namespace: string, object: JsonObject): Promis
   await api.put(`${path}/${name}`, { ...found, [member]: object[member] ?? null })
   return 'changed'
 }
+
+/** Closes the policies of its own that are not among the wanted ones, such as those for former ports. */
+async function closeOthers(api: KubeApi, namespace: string, wanted: readonly JsonObject[]): Promise<Held> {
+  const path = pathOf({ kind: 'NetworkPolicy' }, namespace)
+  const { items } = await api.get(`${path}?labelSelector=${encodeURIComponent(`${LABEL_PART}=${PART}`)}`)
+  const names = wanted.map(({ metadata }) => objectAt(metadata, 'metadata').name)
+  let result: Held = 'held'
+  for (const item of listAt(items, 'items').map((one) => objectAt(one, 'items'))) {
+    const { name } = objectAt(item.metadata, 'metadata')
+    const { ingress, ...spec } = objectAt(item.spec, 'spec')
+    if (names.includes(name) || listAt(ingress, 'spec.ingress').length === 0) continue
+    // Objects of a list lack both.
+    await api.put(`${path}/${name}`, { ...item, ...NETWORK_POLICY, spec })
+    result = 'changed'
+  }
+  return result
+}
+
+const NETWORK_POLICY = { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' }
 
 const pathOf = ({ kind }: JsonObject, namespace: string): string =>
   kind === 'ConfigMap'

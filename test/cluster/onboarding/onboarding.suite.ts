@@ -230,6 +230,38 @@ describe('its rights', () => {
   })
 })
 
+describe('a policy that the chart no longer wants', () => {
+  const made = (name: string, labels: JsonObject): JsonObject => ({
+    metadata: { name, labels },
+    spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{ ports: [{ port: 9100 }] }] },
+  })
+  const specOf = async (name: string): Promise<JsonObject> =>
+    objectAt((await cluster.kube.must('GET', policyIn('team-a', name))).spec, 'spec')
+  test('admits nothing from then on, and one of the team stays', async () => {
+    const path = policyIn('team-a', '')
+    await cluster.kube.must('POST', path.slice(0, -1), made('of-the-team', {}))
+    await cluster.kube.must(
+      'POST',
+      path.slice(0, -1),
+      made('portcullis-unprotected-9100', { 'portcullis.dev/part': 'onboarding' }),
+    )
+    await until(async () => (await specOf('portcullis-unprotected-9100')).ingress === undefined, 90)
+    expect(await specOf('portcullis-unprotected-9100')).toEqual({ podSelector: {}, policyTypes: ['Ingress'] })
+    expect((await specOf('of-the-team')).ingress).toHaveLength(1)
+    expect(listAt((await specOf('portcullis-sidecars')).ingress, 'ingress').length).toBeGreaterThan(0)
+  })
+  test('cannot be opened again with its rights, nor can it close that of the team', async () => {
+    for (const [name, spec] of [
+      ['portcullis-unprotected-9100', { podSelector: {}, ingress: [{}] }],
+      ['of-the-team', { podSelector: {}, policyTypes: ['Ingress'] }],
+    ] as const) {
+      const found = await cluster.kube.must('GET', policyIn('team-a', name))
+      expect([name, (await own.send('PUT', policyIn('team-a', name), { ...found, spec })).status]).toEqual([name, 422])
+      await cluster.kube.must('DELETE', policyIn('team-a', name))
+    }
+  })
+})
+
 test('check-cluster accepts the policies, and finds a namespace that lost its own', async () => {
   await cluster.kube.must('POST', '/api/v1/namespaces/team-a/pods', podWith({}))
   const found = (): string => cluster.check('-n', 'team-a').stdout

@@ -32,6 +32,9 @@ function startServer(modes: { readonly [namespace: string]: string }) {
   const refused = new Set<string>()
   const api: KubeApi = {
     async get(path) {
+      const policies = /^(.*networkpolicies)\?labelSelector=portcullis.dev%2Fpart%3Donboarding$/.exec(path)?.[1]
+      if (policies !== undefined)
+        return { items: [...objects].flatMap(([at, object]) => (at.startsWith(`${policies}/`) ? [object] : [])) }
       const found = path.startsWith('/api/v1/namespaces?') ? list(path) : await api.find(path)
       if (found === null) throw new StartError(`GET ${path}: 404`)
       return found
@@ -86,6 +89,25 @@ test('a namespace that is done is left alone until something changes, and what s
   server.objects.set(path, { ...server.objects.get(path), spec: { podSelector: {}, ingress: [{}] } })
   expect(await run(server)).toMatchObject({ changed: ['team-a'] })
   expect(server.objects.get(path)?.spec).toEqual({ podSelector: {} })
+})
+
+test('a policy that is not wanted any more admits nothing, and others stay as they are', async () => {
+  const server = startServer({ 'team-a': 'required' })
+  const opening = (name: string): JsonObject => ({
+    kind: 'NetworkPolicy',
+    metadata: { name },
+    spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{ ports: [{ port: 15_080 }] }] },
+  })
+  const policies = { ...SETTINGS.policies, required: [...SETTINGS.policies.required, opening('former')] }
+  const done: Done = new Map()
+  await run(server, done, { policies })
+  expect(await run(server, done)).toMatchObject({ changed: ['team-a'], failed: [] })
+  expect(server.objects.get(policyIn('team-a', 'former'))?.spec).toEqual({ podSelector: {}, policyTypes: ['Ingress'] })
+  for (const name of ['sidecars', 'no-sidecar'])
+    expect(server.objects.get(policyIn('team-a', name))?.spec).toEqual({ podSelector: {} })
+  expect(await run(server)).toMatchObject({ changed: [] })
+  await run(server, done, { policies })
+  expect(server.objects.get(policyIn('team-a', 'former'))?.spec).toEqual(opening('former').spec)
 })
 
 describe('without the label', () => {
