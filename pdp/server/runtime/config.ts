@@ -27,7 +27,7 @@ import { isCaller, type ServiceAccountSettings } from '../serve/authentication/s
 
 export const EMBED_ENTITLEMENTS = ['off', 'claims-mode'] as const
 const REPLICATION = ['synchronous'] as const
-const LEASE = ['sole'] as const
+const LEASE = ['sole', 'shared'] as const
 const SECOND_FACTOR = ['offered', 'required'] as const
 const SWITCH = ['on', 'off'] as const
 const DECISIONS_KEPT_DAYS = 7
@@ -65,7 +65,7 @@ export type PdpConfig = {
   /** Whether commits wait for a standby; null: unknown, or there is no standby. */
   readonly replication: 'synchronous' | null
   /** Whether this process answers from memory while it alone writes; null: each question asks the database. */
-  readonly lease: 'sole' | null
+  readonly lease: 'sole' | 'shared' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
   /** The proxy for calls by https to hosts outside; null: there is none. */

@@ -96,7 +96,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ],
   [
     'PORTCULLIS_LEASE',
-    'sole: while no other process writes, this one answers from memory, without asking PostgreSQL; any other write waits up to 2.5 s (off)',
+    'sole: while no other process writes, this one answers from memory, without asking PostgreSQL; any other write waits up to 2.5 s. shared: the same for several processes; every write waits for all of them, and needs one connection more each (off)',
   ],
   [
     'PORTCULLIS_REPLICATION',

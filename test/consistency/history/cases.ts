@@ -1,7 +1,7 @@
 /** What the history checker runs: set-ups in which nothing may be wrong, and mistakes of which each must be caught. */
 import { CONDITION_MISTAKES } from '../conditions/mistakes.ts'
 import { type Edit, MISTAKES } from '../mistakes.ts'
-import { LEASE_FAULTS, LEASE_HOOK, LEASE_RIGHT } from './leased-cases.ts'
+import { LEASE_FAULTS, LEASE_HOOKS, LEASE_RIGHT } from './leased-cases.ts'
 import type { Focus } from './mix.ts'
 
 export type HistorySetup = {
@@ -27,9 +27,9 @@ export type HistorySetup = {
   readonly writers?: number
   /** The share of the writes that the first node makes, besides what falls to it by chance. Default none. */
   readonly ownShare?: number
-  /** The first node answers from memory. */
-  readonly leased?: boolean
-  /** That node is stopped for 3 s, every so many milliseconds. */
+  /** `sole`: the first node answers from memory; `shared`: each does. */
+  readonly leased?: 'sole' | 'shared'
+  /** The first node is stopped for 3 s, every so many milliseconds. */
   readonly stopMs?: number
   /** Runs in the database first. */
   readonly statement?: string
@@ -63,7 +63,7 @@ export const HOOKS: readonly Edit[] = [
     }
   })`,
   },
-  LEASE_HOOK,
+  ...LEASE_HOOKS,
 ]
 
 const FEW_ROWS = 6_000

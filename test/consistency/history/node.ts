@@ -29,8 +29,7 @@ export type NodeCase = {
   readonly lateRows: boolean
   /** Milliseconds between losses of cached row sets; null for none. */
   readonly shedMs: number | null
-  /** Answers from memory while it alone writes. */
-  readonly leased: boolean
+  readonly lease: 'sole' | 'shared' | null
   /** The whole process as `portcullis-pdp serve` starts it, besides the bare decision point. */
   readonly served: { readonly issuer: string; readonly adminSecret: string; readonly masterKey: string } | null
   /** It listens where the issuer's name says. */
@@ -110,7 +109,7 @@ async function open(from: NodeCase): Promise<Running> {
     await load<typeof import('../../../pdp/engine/store/arrivals.ts')>('engine/store/arrivals.ts')
   const { lockPerson } =
     await load<typeof import('../../../pdp/engine/store/journal-lock.ts')>('engine/store/journal-lock.ts')
-  const lease = from.leased ? ({ lease: 'sole' } as const) : {}
+  const lease = from.lease === null ? {} : { lease: from.lease }
   const { connectionString } = from
   const database = await openPostgres(
     { connectionString, poolCountMax: 12, ...lease },

@@ -111,7 +111,13 @@ export async function runCase({ setup }: HistoryCase, options: RunOptions): Prom
   try {
     // One after the other: on a busy machine three that start at once cannot connect in time.
     for (const [at, node] of options.nodes.entries())
-      nodes.push(await node.open({ ...nodeCase, isIssuer: at === 0, leased: setup.leased === true && at === 0 }))
+      nodes.push(
+        await node.open({
+          ...nodeCase,
+          isIssuer: at === 0,
+          lease: at === 0 || setup.leased === 'shared' ? (setup.leased ?? null) : null,
+        }),
+      )
     const run = new Run(database, nodes, { setup, served })
     return await run.whole(options)
   } finally {

@@ -10,11 +10,12 @@ export const LOGS = [ENVIRONMENT, TOKENS, 'o0', 'o1', 'p'] as const
 
 export type Tables = {
   readonly logs: Map<JournalId, Log>
-  readonly intents: Map<string, { readonly log: JournalId; readonly timeline: number }>
   readonly rows: Map<string, Registered>
   timeline: number
   settled: number
 }
+/** A transaction that raises journals: its locks end with the server. */
+export type Raising = { readonly journals: Set<JournalId>; readonly intents: Set<JournalId> }
 type Commit = { readonly atMs: number; readonly isDurable: boolean; readonly change: (tables: Tables) => void }
 
 /** Commits that did not wait for the disk, and are no older, may be lost in a crash. */
@@ -23,7 +24,6 @@ const LOST_MAX = 12
 
 const copied = (of: Tables): Tables => ({
   logs: new Map(of.logs),
-  intents: new Map(of.intents),
   rows: new Map(of.rows),
   timeline: of.timeline,
   settled: of.settled,
@@ -39,6 +39,10 @@ export class Database {
   isDown = false
   /** Grows with every start. */
   life = 0
+  turn = 0
+  readonly raising = new Set<Raising>()
+  /** Rows of the registry that a transaction has locked. */
+  readonly locked = new Set<string>()
   /** The state before a failover that lost writes. Null once something was written after it. */
   beforeLoss: { readonly atMs: number; readonly logs: Logs } | null = null
 
@@ -48,7 +52,7 @@ export class Database {
     this.rate = of.rate
     const none = { revision: 0, entitlementVersion: 0, entitlementWriteId: '', content: new Map() }
     const logs = new Map(LOGS.map((log) => [log, { ...none, writeId: `${log} 0` }]))
-    this.#base = { logs, intents: new Map(), rows: new Map(), timeline: 1, settled: 1 }
+    this.#base = { logs, rows: new Map(), timeline: 1, settled: 1 }
     this.tables = copied(this.#base)
   }
 
@@ -61,13 +65,19 @@ export class Database {
     change(this.tables)
   }
 
-  write(log: JournalId, key: string, value: Value, also: (tables: Tables) => void): void {
-    const { revision, content, ...rest } = this.log(log)
-    const writeId = String(this.#random())
-    const raised = { ...rest, revision: revision + 1, writeId, content: new Map(content).set(key, value) }
+  write(
+    logs: readonly JournalId[],
+    { key, value }: { readonly key: string; readonly value: Value },
+    also: (tables: Tables) => void = () => {},
+  ): void {
+    const raised = logs.map((log) => {
+      const { revision, content, ...rest } = this.log(log)
+      const writeId = String(this.#random())
+      return [log, { ...rest, revision: revision + 1, writeId, content: new Map(content).set(key, value) }] as const
+    })
     this.beforeLoss = null
     this.commit(true, (tables) => {
-      tables.logs.set(log, raised)
+      for (const [log, at] of raised) tables.logs.set(log, at)
       also(tables)
     })
   }
@@ -89,6 +99,10 @@ export class Database {
     this.#commits = []
     this.life++
     this.isDown = true
+    // A row that was kept is later in the log than its turn.
+    this.turn = Math.max(0, ...[...tables.rows.values()].map(({ seen }) => seen))
+    this.raising.clear()
+    this.locked.clear()
     if (how.losesWrites) this.beforeLoss = { atMs: this.#now(), logs: before.logs }
   }
 

@@ -1,6 +1,5 @@
 /** `npm run consistency -- --leases [--schedules N]`: none wrong in any schedule, and each planted mistake is shown by one. */
-import { ANNOUNCEMENT, createWait, mayRemove, mayWrite } from '../../../pdp/engine/store/leases/announced-write.ts'
-import { NodeLease, takesEffect } from '../../../pdp/engine/store/leases/node-lease.ts'
+import { NodeLease, REGISTRY } from '../../../pdp/engine/store/leases/node-lease.ts'
 import { FENCE, SoleLease } from '../../../pdp/engine/store/leases/sole-lease.ts'
 import { LEASE_MISTAKES, loadPlanted, type Mistake, SETUPS } from './mistakes.ts'
 import { type Outcome, simulateLeases } from './simulate.ts'
@@ -11,7 +10,7 @@ type Played = Pick<Outcome, 'leased' | 'written' | 'wrong'>
 type Play = (seed: number) => Outcome
 export type Case<T> = readonly [name: string, case_: T]
 
-const REAL = { ANNOUNCEMENT, createWait, mayRemove, mayWrite, NodeLease, takesEffect }
+const REAL = { NodeLease, REGISTRY }
 const REAL_SOLE = { FENCE, SoleLease }
 const MISTAKE_SEEDS_MAX = 20_000
 const REPORT_EVERY = 1_000
@@ -27,10 +26,7 @@ const planted = (mistakes: readonly Mistake[], load: (mistake: Mistake) => Promi
 /** Each finds the schedule that shows it. */
 export const MISTAKES: readonly Case<() => Promise<string | null>>[] = [
   ...planted(LEASE_MISTAKES, async (mistake) => {
-    const engine = {
-      ...(await loadPlanted(mistake, 'node-lease.ts')),
-      ...(await loadPlanted(mistake, 'announced-write.ts')),
-    }
+    const engine = await loadPlanted(mistake, 'node-lease.ts')
     return (seed) => simulateLeases(seed, engine as typeof REAL, mistake.setup)
   }),
   ...planted(SOLE_MISTAKES, async (mistake) => {

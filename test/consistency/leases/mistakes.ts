@@ -3,11 +3,10 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Edit, editedSource } from '../mistakes.ts'
-import type { Setup } from './world.ts'
+import { DRIFT, type Setup } from './world.ts'
 
 const MOVING: Setup = { moving: 0.5, slow: 0.2, deaf: 0.2 }
 const AMBUSH: Setup = { ambush: 0.15, cut: 0, pause: 0.1, writes: 90, slow: 0.1, deaf: 1 }
-const LAPSING: Setup = { ...AMBUSH, ambush: 0.2, slow: 0.2, pause: 0, crash: 0 }
 const STAMP: Setup = { ambushStamp: 0.1, deaf: 0.7, writes: 8, crash: 0, pause: 0, cut: 0 }
 const DISK: Setup = { ...MOVING, ambushDisk: 0.7, writes: 60 }
 
@@ -38,66 +37,75 @@ const FOLDER = 'engine/store/leases'
 const node = (find: string, replace: string): Edit => ({ file: `${FOLDER}/node-lease.ts`, find, replace })
 /** Both kinds of leases answer by it. */
 export const vector = (find: string, replace: string): Edit => ({ file: `${FOLDER}/leased-vector.ts`, find, replace })
-const wait = (find: string, replace: string): Edit => ({ file: `${FOLDER}/announced-write.ts`, find, replace })
 const mistake = (name: string, foundAt: number, setup: Setup, ...edits: readonly Edit[]): Mistake => ({
   ...{ name, foundAt, setup, edits },
 })
 
-const CARRIED = 'if (this.#clock() >= this.#untilMs || timeline !== this.#timeline)'
-const AWAITED = 'isAnnouncing ? [] : [intent]'
-const DROPPED = 'sinceMs: this.#clock() })\n    this.#covered.delete(log)'
-const TERM_OVER = 'const nowMs = this.#clock()\n    if (nowMs >= this.#untilMs)'
+const RENEWAL = "['row', 'turn', 'intents', 'positions', 'update']"
+const LAPSED = 'nowMs >= this.#untilMs || timeline !== this.#timeline'
+const SENT = 'const kept = this.#covered\n    this.#covered = new Map()'
+const TERM_OVER = 'const nowMs = this.#clock()\n    if (nowMs >= this.#untilMs) return'
+const LATE: Setup = { moving: 0.6, lost: 0.3, deaf: 1, writes: 40, cut: 0.6, crash: 0 }
+const LOSING: Setup = { failover: 0.5, losesWrites: true }
 
 export const LEASE_MISTAKES: readonly Mistake[] = [
+  mistake('a write can be seen before the leases are over', 1, {}, node('atMost(termMs)', '0 * atMost(termMs)')),
   mistake(
-    'a write can be seen before the leases are over',
+    'a writer takes its turn before its intent is there',
     1,
-    {},
-    wait('leftMs > rereadEveryMs', 'leftMs > 1e9'),
-    wait('afterMs: leftMs', 'afterMs: 0 * leftMs'),
+    { writes: 8 },
+    node("['intent', 'turn']", "['turn', 'intent']"),
   ),
   mistake(
-    'the holders are read before the intent is there',
-    141,
+    'a renewal takes its turn after it has read the intents',
+    3,
+    { writes: 8 },
+    node(RENEWAL, "['row', 'intents', 'turn', 'positions', 'update']"),
+  ),
+  mistake(
+    'a renewal reads the intents after the positions',
+    1,
+    { writes: 8 },
+    node(RENEWAL, "['row', 'turn', 'positions', 'intents', 'update']"),
+  ),
+  mistake(
+    'a renewal reads the intents before its row',
+    9,
     MOVING,
-    wait("['intent', 'holders'] as const", "['holders', 'intent'] as const"),
+    node(RENEWAL, "['turn', 'intents', 'row', 'positions', 'update']"),
   ),
   mistake(
     'an interest counts from the renewal that registers it',
-    3,
+    1,
     MOVING,
-    node('if (interests.has(log) && renewal', 'if (interests.size >= 0 && renewal'),
+    node('&& interests.has(bucket) &&', '&& interests.size >= 0 &&'),
   ),
+  mistake('a process answers on while its renewal is under way', 1, {}, node(SENT, 'const kept = this.#covered')),
   mistake(
-    'a crash gives back an intent that was cleared away',
-    302_526,
-    { ...MOVING, restart: 1, cut: 0.5, writes: 15 },
-    node('return { intents, isDurable: true }', 'return { intents, isDurable: false }'),
-  ),
-  mistake(
-    'a late renewal takes back what was given up',
-    6,
-    {},
-    node('for (const intent of renewal.awaited)', 'for (const intent of this.#heard.keys())'),
-  ),
-  mistake(
-    'a renewal forgets what is only being announced',
-    19,
-    {},
-    node(AWAITED, 'isAnnouncing ? [intent] : [intent]'),
-  ),
-  mistake(
-    'a process that knows of an intent keeps its lease',
+    'a process that sees an intent keeps what it covered',
     1,
     {},
-    node(DROPPED, 'sinceMs: this.#clock() })'),
-    node('for (const { log } of this.#heard.values()) this.#covered.delete(log)', ''),
+    node('counts && !intents.has(bucket)', 'counts && (!intents.has(bucket) || renewal.kept.has(log))'),
+  ),
+  mistake(
+    'what was covered is kept over a renewal without an answer',
+    28,
+    { lost: 0.08 },
+    node(
+      SENT,
+      'const kept = new Map([...this.#lost, ...this.#covered])\n    this.#lost = kept\n    this.#covered = new Map()',
+    ),
+    node(
+      'readonly #asked = new Set<JournalId>()',
+      'readonly #asked = new Set<JournalId>()\n  #lost = new Map<JournalId, JournalPosition>()',
+    ),
+    node('this.#durable = renewal.interests', 'this.#durable = renewal.interests\n    this.#lost = new Map()'),
   ),
   mistake(
     'the term counts from the reply',
-    66,
+    7,
     AMBUSH,
-    node('renewal.sentMs + this.#termMs', 'this.#clock() + this.#termMs'),
+    node('this.#untilMs = renewal.sentMs + this.#termMs', 'this.#untilMs = this.#clock() + this.#termMs'),
   ),
   mistake(
     'the clock is read once for each renewal',
@@ -107,58 +115,33 @@ export const LEASE_MISTAKES: readonly Mistake[] = [
   ),
   mistake(
     'the rates of clocks are not reckoned with',
-    599,
-    AMBUSH,
-    wait('atMost(termMs)', 'Math.min(termMs, atMost(termMs))'),
+    998,
+    { ...AMBUSH, ambush: 0.3, slow: 0, lost: 0, pause: 0, writes: 200, rate: 1 + DRIFT },
+    node('atMost(termMs)', 'Math.min(termMs, atMost(termMs))'),
   ),
   mistake(
-    'a write does not need its intent any more',
-    6,
-    { restart: 0.5 },
-    wait('intent?.timeline === timeline', '(intent?.timeline ?? timeline) === timeline'),
-  ),
-  mistake(
-    'a silent process is struck off at once',
-    2,
-    {},
-    wait('const atMs = readMs + outwaitMs', 'const atMs = readMs + 0 * outwaitMs'),
-    wait('leftMs > rereadEveryMs', 'leftMs > outwaitMs - 5'),
+    'a process that is struck off renews meanwhile',
+    492,
+    { ...AMBUSH, writes: 40 },
+    node('=> !isLocked', '=> !isLocked || isLocked'),
   ),
   mistake(
     'a late renewal overwrites a newer one',
-    114,
-    { moving: 0.6, lost: 0.3, deaf: 1, writes: 40, cut: 0.6, crash: 0 },
+    29,
+    LATE,
     node('row.stamp < renewal.stamp', 'row.stamp !== renewal.stamp'),
   ),
   mistake(
     'an interest is not on disk',
-    45,
+    521,
     DISK,
-    node('some((log) => !this.#durable.has(log))', 'some((log) => !this.#durable.has(log) && log === null)'),
-  ),
-  mistake(
-    'a process is struck off across a restart',
-    50,
-    STAMP,
-    wait('&& serverLife === removal.serverLife', '&& serverLife >= removal.serverLife'),
-  ),
-  mistake(
-    'a stamp counts from the announcement',
-    245,
-    { failover: 0.5, losesWrites: true },
-    wait('const atMs = readMs + outwaitMs', 'const atMs = (sinceMs ?? readMs) + outwaitMs'),
+    node('!this.#durable.has(bucket)', '!this.#durable.has(bucket) && bucket < 0'),
   ),
   mistake(
     'a failover is not outwaited',
-    3,
+    29,
     { failover: 0.7, losesWrites: true, writes: 10 },
-    wait('timeline === settled ? next()', 'timeline >= settled ? next()'),
-  ),
-  mistake(
-    'a write outlives the primary that it was announced to',
-    42,
-    { failover: 0.5, losesWrites: true },
-    wait('intent?.timeline === timeline', 'intent !== undefined && intent.timeline <= timeline'),
+    node('settled === timeline', 'settled <= timeline'),
   ),
   mistake(
     'the parent is no part of the lease',
@@ -178,22 +161,16 @@ export const LEASE_MISTAKES: readonly Mistake[] = [
   ),
   mistake(
     'what was covered is carried over a lapse',
-    1689,
+    431,
     { cut: 0.8 },
-    node(CARRIED, 'if (timeline !== this.#timeline)'),
-    node('isOver || !this.#covered.has(log)', '(isOver && false) || !this.#covered.has(log)'),
+    node(LAPSED, 'timeline !== this.#timeline'),
+    node('sentMs >= this.#untilMs || !kept', '!kept'),
   ),
   mistake(
     'what was covered is carried over a failover',
-    25,
-    { failover: 0.7, losesWrites: true },
-    node(CARRIED, 'if (this.#clock() >= this.#untilMs || timeline < 0)'),
-  ),
-  mistake(
-    'a lapse is looked for when a renewal is sent, and not when its answer comes',
-    7913,
-    LAPSING,
-    node(CARRIED, 'if (timeline !== this.#timeline)'),
+    156,
+    { ...LOSING, writes: 10 },
+    node(LAPSED, 'nowMs >= this.#untilMs'),
   ),
 ]
 

@@ -5,7 +5,8 @@
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../../pdp/shared/domain/journal.ts'
 import { LOGS, type Value } from './database.ts'
 import { judge } from './judge.ts'
-import { type Engine, Node, type Observer, type Phase, type Write } from './node.ts'
+import { Node, type Observer, type Phase } from './node.ts'
+import type { Engine, Write } from './raise.ts'
 import { type Setup, TERM_MS, World } from './world.ts'
 
 export type Outcome = {
@@ -77,10 +78,11 @@ class Schedule implements Observer {
     const world = this.#world
     const roll = world.random()
     const value: Value = { on: world.chance(0.5) }
-    if (roll < 0.7) return { log: world.pick(['o0', 'o0', 'o1', 'p']), key: world.pick(['k0', 'k1']), value }
-    if (roll < 0.8) return { log: ENVIRONMENT, key: 'o0', value: value.on ? { on: true, parent: 'p' } : value }
-    if (roll < 0.88) return { log: ENVIRONMENT, key: 'off', value }
-    return { log: TOKENS, key: `t${this.#token++}`, value: { on: true } }
+    if (roll < 0.15) return { logs: [world.pick(['o0', 'o1']), 'p', TOKENS], key: 'all', value }
+    if (roll < 0.7) return { logs: [world.pick(['o0', 'o0', 'o1', 'p'])], key: world.pick(['k0', 'k1']), value }
+    if (roll < 0.8) return { logs: [ENVIRONMENT], key: 'o0', value: value.on ? { on: true, parent: 'p' } : value }
+    if (roll < 0.88) return { logs: [ENVIRONMENT], key: 'off', value }
+    return { logs: [TOKENS], key: `t${this.#token++}`, value: { on: true } }
   }
 
   #cut(node: Node, ms: number): void {
@@ -127,10 +129,12 @@ class Schedule implements Observer {
   #ambush(node: Node, inMs: number): void {
     const world = this.#world
     if (node.isCut || world.nowMs < 50) return
-    world.agenda.add(world.nowMs + 1.5, () =>
-      this.#cut(node, (world.chance(0.5) ? world.between(0.5, 0.75) : 2) * TERM_MS),
-    )
-    const write: Write = { log: world.pick(['o0', 'o0', 'p', 'o1']), key: 'k0', value: { on: world.chance(0.5) } }
+    // A process that is only cut off asks as soon as its next renewal is under way; one that is paused sends none.
+    world.agenda.add(world.nowMs + 1.5, () => {
+      if (world.chance(0.5)) node.pause(world.between(0.97, world.chance(0.5) ? 1.03 : 1.3) * TERM_MS)
+      else this.#cut(node, (world.chance(0.5) ? world.between(0.5, 0.75) : 2) * TERM_MS)
+    })
+    const write: Write = { logs: [world.pick(['o0', 'o0', 'p', 'o1'])], key: 'k0', value: { on: world.chance(0.5) } }
     const writer = world.pick(this.nodes.filter((other) => other !== node))
     world.agenda.add(world.nowMs + inMs, () => this.#write(writer, write))
   }

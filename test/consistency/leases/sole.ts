@@ -41,7 +41,7 @@ class Fence {
 
   begin(id: string): Renewed | null {
     if (this.id !== null || !this.#engine.FENCE.mayBegin(this.#raising)) return null
-    const row = { stamp: 0, interests: new Set<string>(), acknowledged: new Set<string>() }
+    const row = { stamp: 0, interests: new Set<number>(), seen: 0 }
     this.#world.database.commit(true, ({ rows }) => rows.set(id, row))
     return this.#standing
   }
@@ -80,12 +80,8 @@ class Fence {
       if (struck !== null) this.#isLocked = false
       if (this.#world.chance(0.1)) return // rolled back
       const log = this.#world.pick(LOGS)
-      database.write(
-        log,
-        'k',
-        { on: this.#world.chance(0.5) },
-        ({ rows }) => void (struck !== null && rows.delete(struck)),
-      )
+      const value = { on: this.#world.chance(0.5) }
+      database.write([log], { key: 'k', value }, ({ rows }) => void (struck !== null && rows.delete(struck)))
       this.#onWritten()
       done()
     }

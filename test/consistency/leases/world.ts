@@ -21,6 +21,8 @@ export type Setup = {
   readonly restart?: number
   readonly failover?: number
   readonly losesWrites?: boolean
+  /** The rate of the database's clock. Default: by chance. */
+  readonly rate?: number
   /** An adversary cuts a process off when its term has just begun, and has another write at once. */
   readonly ambush?: number
   /** It also crashes the database when a renewal has just taken effect, or one that registered an interest. */
@@ -83,12 +85,12 @@ export class World {
   readonly agenda = new Agenda()
   readonly database: Database
   readonly random: () => number
-  intentCount = 0
   constructor(seed: number, setup: Setup) {
     this.setup = setup
     this.random = xorshift(seed)
     const now = (): number => this.agenda.nowMs
-    this.database = new Database({ random: this.random, now, rate: this.between(1 - DRIFT, 1 + DRIFT) })
+    const byChance = this.between(1 - DRIFT, 1 + DRIFT)
+    this.database = new Database({ random: this.random, now, rate: setup.rate ?? byChance })
   }
   get nowMs(): number {
     return this.agenda.nowMs

@@ -8,6 +8,7 @@ import { assertChanges } from '../changes.ts'
 import type { TransactionClient, Written } from '../contract.ts'
 import type { Queries } from '../directory.ts'
 import { asPdpError, isDatabaseError } from './connection/errors.ts'
+import type { SharedHolder } from './connection/shared-holder.ts'
 import { type SoleHolder, sharedLock } from './connection/sole-holder.ts'
 
 export type JoinedWrite = {
@@ -29,7 +30,11 @@ type Row = {
  * `schema`: where our tables are, as `"name"`. The statement itself is in migrations/0011-write-in-transaction.sql.
  * Positions that it returns are not remembered, since the transaction may be rolled back.
  */
-export function createJoinedWrite(sql: Queries, schema: string, sole: Pick<SoleHolder, 'surrender'> | null = null) {
+export function createJoinedWrite(
+  sql: Queries,
+  schema: string,
+  holder: Pick<SoleHolder | SharedHolder, 'surrender' | 'raised'> | null = null,
+) {
   /** Clients whose database is known to be this one. */
   const known = new WeakSet<TransactionClient>()
   return async (client: TransactionClient, write: JoinedWrite): Promise<Written> => {
@@ -39,7 +44,8 @@ export function createJoinedWrite(sql: Queries, schema: string, sole: Pick<SoleH
     const xid = known.has(client) ? await transactionOf(client) : await recognize(client, sql)
     known.add(client)
     // The application may commit at any time, so the lease is given up now.
-    if (sole !== null) await ask(client, under(schema), [sole.surrender()])
+    const given = holder?.surrender()
+    if (given !== undefined) await ask(client, under(schema), [given])
     const [row] = await ask<Row>(
       client,
       `select outcome, detail, revision::text, write_id, entitlement_version::text, entitlement_write_id
@@ -54,6 +60,7 @@ export function createJoinedWrite(sql: Queries, schema: string, sole: Pick<SoleH
         context.requestId,
       ],
     )
+    holder?.raised()
     return writtenOf(row)
   }
 }

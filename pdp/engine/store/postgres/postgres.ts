@@ -11,7 +11,9 @@ import { createFence, type ServerEvent } from './connection/fence.ts'
 import { startHeartbeat } from './connection/heartbeat.ts'
 import { createHosts, type Hosts } from './connection/hosts.ts'
 import { createJournalTurns } from './connection/journal-turns.ts'
+import { keptConnection } from './connection/kept.ts'
 import { startProbing } from './connection/probing.ts'
+import { SharedHolder } from './connection/shared-holder.ts'
 import { SoleHolder } from './connection/sole-holder.ts'
 import { isSchemaName, type Migrated, migrate } from './migrate.ts'
 import { storeOver } from './store.ts'
@@ -79,9 +81,10 @@ export type PostgresOptions = {
   readonly replication?: 'synchronous'
   /**
    * `sole`: while no other process writes, most questions are answered from memory, without a statement. Any other write waits up to
-   * 2.5 s at its commit, and must be READ COMMITTED. Not with `replication`.
+   * 2.5 s at its commit, and must be READ COMMITTED. `shared`: the same for several processes, each with one connection more: a
+   * write waits until all of them know of it, and once 2.5 s for one that does not answer. Neither with `replication`.
    */
-  readonly lease?: 'sole'
+  readonly lease?: 'sole' | 'shared'
 }
 
 /** `waiting`: calls that wait for a connection. */
@@ -120,26 +123,32 @@ export async function openPostgres(
   const pools = { reads: openPool(options, hosts), transactions: openPool(options, hosts) }
   const { onStatement = null, onServer } = observers
   const fence = createFence(onServer)
-  const sole =
-    options.lease === undefined ? null : new SoleHolder({ fence, clock: () => performance.now(), wallClock: Date.now })
-  const report = (event: ServerEvent): void => {
-    if (event.kind === 'history') sole?.giveUp()
-    fence.report(event)
-  }
   const { timeLimits: limits = TIME_LIMITS } = options
   const greeting = { fence, hosts, answerMs: limits.decisionMs }
+  const clocks = { clock: () => performance.now(), wallClock: Date.now }
+  const sole = options.lease === 'sole' ? new SoleHolder({ fence, ...clocks }) : null
+  const shared =
+    options.lease === 'shared'
+      ? new SharedHolder({ fence, ...clocks, keep: (listen) => keptConnection(configOf, greeting, listen) })
+      : null
+  const holder = sole ?? shared
+  const report = (event: ServerEvent): void => {
+    if (event.kind === 'history') holder?.giveUp()
+    fence.report(event)
+  }
   const heartbeat = options.replication === undefined ? null : startHeartbeat(configOf, greeting)
-  const database = databaseOver(pools, { fence, hosts, lease: heartbeat?.lease ?? null, limits, onStatement, sole })
+  const database = databaseOver(pools, { fence, hosts, lease: heartbeat?.lease ?? null, limits, onStatement, holder })
   sole?.keep(database)
+  shared?.keep()
   const turns = createJournalTurns({ waitMsMax: WRITE_WAIT_MS, waitingMax: WRITES_WAITING_MAX })
   const endProbing = startProbing(() => probe(configOf, greeting))
   const close = async (): Promise<void> => {
-    await sole?.end()
+    await holder?.end()
     await Promise.all([heartbeat?.end(), endProbing(), pools.reads.end(), pools.transactions.end()])
   }
   const atomically = atomicallyOver(database, turns, report)
   const store: Store = {
-    ...storeOver(database, turns, { close, report, schema: found, sole }),
+    ...storeOver(database, turns, { close, report, schema: found, holder }),
     atomically: (locks, work) => atomically(locks, (unit) => work(unit.store)),
   }
   const stateOf = ({ totalCount: open, idleCount: idle, waitingCount: waiting }: pg.Pool) => ({ open, idle, waiting })

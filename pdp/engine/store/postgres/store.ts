@@ -12,6 +12,7 @@ import { tokenKeys } from '../token-origin.ts'
 import type { Connection, Database } from './connection/database.ts'
 import type { ServerEvent } from './connection/fence.ts'
 import type { JournalTurns } from './connection/journal-turns.ts'
+import type { SharedHolder } from './connection/shared-holder.ts'
 import type { SoleHolder } from './connection/sole-holder.ts'
 import { createJoinedWrite } from './joined-write.ts'
 import { entriesInsert, raiseRevision } from './journal.ts'
@@ -53,7 +54,7 @@ type StoreOptions = {
   readonly close: () => Promise<void>
   readonly report: (event: ServerEvent) => void
   readonly schema?: string
-  readonly sole?: SoleHolder | null
+  readonly holder?: SoleHolder | SharedHolder | null
 }
 
 /**
@@ -61,7 +62,7 @@ type StoreOptions = {
  * is absent without it.
  */
 export function storeOver(database: Database, turns: JournalTurns, options: StoreOptions): Store {
-  const { close, report, schema, sole = null } = options
+  const { close, report, schema, holder = null } = options
   const positions = new KnownPositions((log, revision, known) => report({ kind: 'history', log, revision, known }))
   const snapshotOver = (connection: Connection): Snapshot => ({
     rows: (logs, keys) => readRows(connection, positions, { logs, keys }),
@@ -69,12 +70,12 @@ export function storeOver(database: Database, turns: JournalTurns, options: Stor
   })
   return {
     ...reportingQueries(database),
-    ...(schema === undefined ? {} : joinedWrites(database, schema, sole)),
-    ...(sole === null ? {} : { leased: (logs, questions) => sole.vector(logs, questions) }),
+    ...(schema === undefined ? {} : joinedWrites(database, schema, holder)),
+    ...(holder === null ? {} : { leased: (logs, questions) => holder.vector(logs, questions) }),
     async vector(logs) {
-      const reading = sole?.reading() ?? null
+      const reading = holder?.reading() ?? null
       const vector = await readVector(database, positions, logs)
-      sole?.read(reading, vector.logs)
+      holder?.read(reading, vector.logs)
       return vector
     },
     entries: (ranges, entriesMax) => readEntries(database, ranges, entriesMax),
@@ -104,8 +105,12 @@ export function storeOver(database: Database, turns: JournalTurns, options: Stor
   }
 }
 
-function joinedWrites(database: Database, schema: string, sole: SoleHolder | null): Pick<Store, 'writeWithin'> {
-  const write = createJoinedWrite(database, schema, sole)
+function joinedWrites(
+  database: Database,
+  schema: string,
+  holder: SoleHolder | SharedHolder | null,
+): Pick<Store, 'writeWithin'> {
+  const write = createJoinedWrite(database, schema, holder)
   return { writeWithin: (client, log, changes, options) => write(client, { log, changes, ...options }) }
 }
 

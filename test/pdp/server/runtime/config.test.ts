@@ -233,7 +233,7 @@ describe('readConfig', () => {
       ],
     ],
     ['PORTCULLIS_DATABASE_CONNECTIONS', ['', '3', '201', '4.5', '-8', '1e2', 'many']],
-    ['PORTCULLIS_LEASE', ['', 'on', 'Sole', 'node', '2000']],
+    ['PORTCULLIS_LEASE', ['', 'on', 'Sole', 'node', '2000', 'SHARED', 'sole,shared']],
     ['PORTCULLIS_DATA_DIR', ['']],
   ])('refuses a bad %s', (name, values) => {
     for (const value of values) {
@@ -244,6 +244,11 @@ describe('readConfig', () => {
 
   test.each<[string, NodeJS.ProcessEnv, RegExp]>([
     ['replication of the embedded PostgreSQL', { PORTCULLIS_REPLICATION: 'synchronous' }, /needs DATABASE_URL/],
+    [
+      'a shared lease beside synchronous replication',
+      { PORTCULLIS_LEASE: 'shared', PORTCULLIS_REPLICATION: 'synchronous', DATABASE_URL: 'postgresql://a@b/c' },
+      /PORTCULLIS_LEASE and PORTCULLIS_REPLICATION are both set; set one/,
+    ],
     [
       'a lease beside synchronous replication',
       { PORTCULLIS_LEASE: 'sole', PORTCULLIS_REPLICATION: 'synchronous', DATABASE_URL: 'postgresql://a@b/c' },

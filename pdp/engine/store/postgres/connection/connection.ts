@@ -10,6 +10,7 @@ import { asPdpError, isLost, isUndone } from './errors.ts'
 import type { Fence, Server } from './fence.ts'
 import type { Hosts } from './hosts.ts'
 import type { Lease } from './lease.ts'
+import type { SharedHolder } from './shared-holder.ts'
 import { createSilence } from './silence.ts'
 import { mayRaise, type SoleHolder } from './sole-holder.ts'
 
@@ -36,11 +37,11 @@ type DatabaseOptions = {
   readonly lease?: Lease | null
   readonly limits?: TimeLimits | undefined
   readonly onStatement?: OnStatement | null
-  readonly sole?: SoleHolder | null
+  readonly holder?: SoleHolder | SharedHolder | null
 }
 
 export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
-  const { fence, hosts, lease = null, limits = TIME_LIMITS, onStatement = null, sole = null } = options
+  const { fence, hosts, lease = null, limits = TIME_LIMITS, onStatement = null, holder = null } = options
   const checkout = createCheckout({ fence, lease, hosts, answerMs: limits.decisionMs })
   const connectionOver = (client: pg.PoolClient, server: Server, leftMs: () => number): Connection =>
     connectionTo(client, { server, fence, leftMs, onStatement })
@@ -71,7 +72,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
           const committing = (): void => fence.pass(server) // a commit on an overtaken server is lost, so it must not be acknowledged
           const transaction = transactionOf({ begin, settings, work, committing })
           try {
-            return await (sole === null ? transaction(connection) : sole.ownWrite(connection, transaction))
+            return await (holder === null ? transaction(connection) : holder.ownWrite(connection, transaction))
           } catch (err) {
             // After a lost answer, a rollback would get no answer either; the server rolls back when the connection closes.
             if (!isLost(err))
@@ -87,7 +88,7 @@ export function databaseOver(pools: Pools, options: DatabaseOptions): Database {
   const transaction = transact(transactionMs, statementMs)
   const query: Database['query'] = (text, values) => {
     const isSelect = firstWord(text) === 'select'
-    if (sole !== null && !isSelect && mayRaise(text)) return transaction('begin', (sql) => sql.query(text, values))
+    if (holder !== null && !isSelect && mayRaise(text)) return transaction('begin', (sql) => sql.query(text, values))
     return again(performance.now() + transactionMs, () =>
       on(pools.reads, { prompt: false }, async (client, server) => {
         if (!isSelect) await lease?.settle(server.timeline)

@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { PdpError } from '../../../../shared/domain/errors.ts'
-import { firstOf, type Greeting, openGreeted } from './checkout.ts'
+import type { Greeting } from './checkout.ts'
 import type { Server } from './fence.ts'
 import type { Hosts } from './hosts.ts'
+import { keptConnection } from './kept.ts'
 import { createLease, type Lease } from './lease.ts'
 
 // A message in the write-ahead log: its commit waits for the standby like any write, but nothing is stored.
@@ -25,29 +26,16 @@ export function startHeartbeat(
   configOf: (url: string) => pg.ClientConfig,
   greeting: Greeting & { readonly hosts: Hosts },
 ): { readonly lease: Lease; end(): Promise<void> } {
-  const { fence, hosts } = greeting
+  const { fence } = greeting
   const name = `portcullis heartbeat ${randomUUID()}`
-  let open: { readonly client: pg.Client; readonly server: Server } | null = null
-
-  async function connection() {
-    if (open !== null && !fence.isOvertaken(open.server)) return open
-    await drop()
-    const opened = await firstOf(hosts, fence, (url, refused) => openGreeted(configOf(url), { ...greeting, refused }))
-    open = opened
-    await opened.client.query(`select set_config('application_name', $1, false)`, [name])
-    await opened.client.query(END_FORMER, [name])
-    return opened
-  }
-
-  async function drop(): Promise<void> {
-    const former = open
-    open = null
-    await former?.client.end()
-  }
+  const { open, drop } = keptConnection(configOf, greeting, async ({ client }) => {
+    await client.query(`select set_config('application_name', $1, false)`, [name])
+    await client.query(END_FORMER, [name])
+  })
 
   async function beat(): Promise<number> {
     try {
-      const { client, server } = await connection()
+      const { client, server } = await open()
       const { rows } = await unlessStuck(client.query<{ readonly replicated: boolean }>(HEARTBEAT), server)
       if (rows[0]?.replicated !== true) {
         fence.report({ kind: 'unconfirmed', ...server, reason: NO_STANDBY })

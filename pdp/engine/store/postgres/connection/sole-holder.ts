@@ -8,8 +8,8 @@ import { ADVISORY_LOCKS } from '../../advisory-locks.ts'
 import type { Sql } from '../../directory.ts'
 import type { LeasedVector } from '../../leases/leased-vector.ts'
 import { SoleLease, type Writing } from '../../leases/sole-lease.ts'
-import { atLeast, atMost } from '../../leases/terms.ts'
 import { readTimeline, TIMELINE } from './checkout.ts'
+import { agree, JUMP_MS, type Renewed } from './clocks.ts'
 import type { Connection } from './database.ts'
 import { isDatabaseError } from './errors.ts'
 import type { Fence } from './fence.ts'
@@ -20,11 +20,12 @@ export const sharedLock = (schema = ''): string =>
 /** Selects the row if it is as `is` says. A row that a writer has locked counts as gone: the writer is taking the lease away. */
 const where = (is: string): string =>
   `where ${is} and singleton in (select singleton from sole_lease where ${is} for update skip locked)`
-/** A PDP counts for a minute after it was seen, as for the number of connections. Embedded ones are not among them. */
+/** A PDP counts for a minute after it was seen, as for the number of connections, and so does a process with a shared lease. */
 const CONDITION = `
   (extract(epoch from clock_timestamp()) * 1000)::float8 as "clockMs", ${TIMELINE} as timeline,
   (select tgenabled = 'A' from pg_trigger where tgrelid = 'revision'::regclass and tgname = 'hold_back') as fenced,
-  (select count(*) < 2 from (select from pdp_process where seen_at > now() - interval '1 minute' limit 2) p) as alone`
+  (select count(*) < 2 from (select from pdp_process where seen_at > now() - interval '1 minute' limit 2) p)
+    and not exists (select from lease_holder where renewed_at > now() - interval '1 minute') as alone`
 const TRY = `
   select pg_try_advisory_xact_lock(${ADVISORY_LOCKS.soleLease}, 'sole_lease'::regclass::oid::int) as free, ${CONDITION}`
 // Sent after TRY has the lock, so that it sees what each raise before it has left.
@@ -42,7 +43,7 @@ const TAKE_AWAY = `
   returning 1`
 const OUTWAIT = 'select pg_sleep(0.05) from generate_series(1, 50)'
 // Writers that are under way end first. Those that come meanwhile wait, but not for long.
-const TURN_ON = 'set local lock_timeout = 500; alter table revision enable always trigger hold_back'
+const TURN_ON = 'set local lock_timeout = 50; alter table revision enable always trigger hold_back'
 const UNDER = `select set_config('portcullis.under', $1, true), ${sharedLock()}`
 const RAISES = /\b(?:update|into|from|join) revision\b/
 /** Whether the statement may lock or raise a journal. One that raises it in another way is held back. */
@@ -53,8 +54,6 @@ const NEXT_TRY_MS = 5_000
 /** How long no lease begins after one was ended: twice as long each time, until a lease has lasted longer than the pause. */
 const PAUSE_MS = 60_000
 const PAUSE_MS_MAX = 3_600_000
-/** How far two clocks may move apart: less than a write waits beyond the term. */
-const JUMP_MS = 100
 const NAMES_MAX = 10
 
 type Condition = {
@@ -63,21 +62,13 @@ type Condition = {
   readonly fenced: boolean | null
   readonly alone: boolean
 }
-/** `apartMs`: the wall clock less the monotonic one, when the statement was sent. */
-type Renewal = {
-  readonly clockMs: number
-  readonly timeline: number
-  readonly sentMs: number
-  readonly gotMs: number
-  readonly apartMs: number
-}
 
 export class SoleHolder {
   readonly #fence: Fence
   readonly #clock: () => number
   readonly #wallClock: () => number
   readonly #lease: SoleLease
-  #last: Renewal | null = null
+  #last: Renewed | null = null
   /** Ids of this process that the row may still have. */
   #names: readonly string[] = []
   #isReported = false
@@ -113,6 +104,7 @@ export class SoleHolder {
   reading: SoleLease['reading'] = () => this.#lease.reading()
   read: SoleLease['read'] = (reading, logs) => this.#lease.read(reading, logs)
   giveUp: SoleLease['giveUp'] = () => this.#lease.giveUp()
+  raised = (): void => undefined
 
   /** Gives the lease up, and returns its id: a transaction that names it is not held back, whenever it ends. */
   surrender(): string | null {
@@ -253,13 +245,4 @@ export class SoleHolder {
     this.#isReported = ended === null
     this.#fence.report({ kind: 'lease', ended })
   }
-}
-
-/** Whether no clock has jumped between two renewals. Another server has another clock. */
-function agree(last: Renewal, next: Renewal): boolean {
-  if (Math.abs(next.apartMs - last.apartMs) > JUMP_MS) return false
-  if (next.timeline !== last.timeline) return true
-  const leastMs = last.clockMs + atLeast(next.sentMs - last.gotMs)
-  const mostMs = last.clockMs + atMost(next.gotMs - last.sentMs)
-  return next.clockMs >= leastMs - JUMP_MS && next.clockMs <= mostMs + JUMP_MS
 }

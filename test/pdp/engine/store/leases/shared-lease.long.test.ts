@@ -1,0 +1,221 @@
+/** Several processes answer from memory, and whatever anybody writes is in the very next answer of each. */
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
+import type { EmbeddedPdp } from '../../../../../pdp/engine/decision-point/embedded.ts'
+import { appendArrivals } from '../../../../../pdp/engine/store/arrivals.ts'
+import type { ServerEvent } from '../../../../../pdp/engine/store/postgres/connection/fence.ts'
+import { openPostgres, type PostgresOptions } from '../../../../../pdp/engine/store/postgres/postgres.ts'
+import { TOKENS } from '../../../../../pdp/shared/domain/journal.ts'
+import { revocationKey } from '../../../../../pdp/shared/domain/revocation.ts'
+import { user } from '../../../../../pdp/shared/domain/subjects.ts'
+import { openTestDatabase, type TestDatabase } from '../../../../support/database.ts'
+import { context, drop, given, put } from '../../../../support/tuples.ts'
+import { until } from '../../../../support/until.ts'
+
+type Node = Awaited<ReturnType<typeof openPostgres>> & {
+  readonly pdp: EmbeddedPdp
+  readonly events: ServerEvent[]
+  leased(): number
+}
+
+const ANN = 'doc:1#viewer@user:ann'
+const BOB = 'doc:1#viewer@user:bob'
+const TIMEOUT_MS = 60_000
+
+let database: TestDatabase
+let nodes: readonly Node[]
+let sql: pg.Client
+let closers: (() => Promise<unknown>)[]
+
+async function open(options: Partial<PostgresOptions> = {}): Promise<Node> {
+  const events: ServerEvent[] = []
+  const opened = await openPostgres(
+    { connectionString: database.connectionString, poolCountMax: 4, ...options },
+    { onServer: (event) => events.push(event) },
+  )
+  closers.push(opened.close)
+  return {
+    ...opened,
+    events,
+    pdp: createPdp({ store: opened.store }),
+    leased: () => events.reduce((count, event) => count + (event.kind === 'leased' ? event.questions : 0), 0),
+  }
+}
+
+beforeEach(async () => {
+  closers = []
+  database = await openTestDatabase()
+  sql = new pg.Client({ connectionString: database.connectionString })
+  await sql.connect()
+  const before = await open()
+  await given(before.store, 'acme', put(ANN), put(BOB))
+  await before.close()
+  nodes = await Promise.all([0, 1, 2].map(() => open({ lease: 'shared' })))
+  await allLeased()
+}, TIMEOUT_MS)
+afterEach(async () => {
+  await sql.end()
+  for (const close of closers) await close().catch(() => {})
+  await database.drop()
+}, TIMEOUT_MS)
+
+const may = (name: string, node: Node | undefined) => node?.pdp.can('acme', user(name), 'viewer', 'doc:1')
+async function untilLeased(node: Node): Promise<void> {
+  const before = node.leased()
+  await until(async () => {
+    await may('bob', node)
+    return node.leased() > before
+  })
+}
+/** Until every process answers from memory. */
+async function allLeased(): Promise<void> {
+  for (const node of nodes) await untilLeased(node)
+}
+const answers = (name: string) => Promise.all(nodes.map((node) => may(name, node)))
+const [NONE, ALL] = [
+  [false, false, false],
+  [true, true, true],
+]
+const RAW_REVOKE = `
+  with gone as (delete from relationship where organization_id = 'acme' and subject = 'user:ann'),
+  raised as (update revision set revision = revision + 1, write_id = 4711 where organization_id = 'acme' returning *)
+  insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
+  select organization_id, revision, 1, write_id, '{"kind": "clear"}', 'psql', '' from raised`
+const rows = async () => (await sql.query<{ id: string }>('select id from lease_holder')).rows
+/** A process that never answers, and is interested in everything. */
+async function frozen(): Promise<string> {
+  const id = randomUUID()
+  await sql.query(
+    `insert into lease_holder (id, interests, seen) values ($1, decode(repeat('ff', 128), 'hex'), nextval('lease_turn'))`,
+    [id],
+  )
+  return id
+}
+
+describe('what was revoked is gone on the very next call of each process', () => {
+  test('by a write of each of them, each time', { timeout: TIMEOUT_MS }, async () => {
+    for (let round = 0; round < 30; round++) {
+      const writer = nodes[round % nodes.length]
+      await writer?.store.write('acme', [drop(ANN)], { context })
+      expect(await answers('ann')).toEqual(NONE)
+      await writer?.store.write('acme', [put(ANN)], { context })
+      expect(await answers('ann')).toEqual(ALL)
+      if (round % 10 === 0) await allLeased()
+    }
+    expect(await rows()).toHaveLength(3)
+  })
+
+  test('by a process without the setting, or of an older version', { timeout: TIMEOUT_MS }, async () => {
+    const other = await open()
+    await other.store.write('acme', [drop(ANN)], { context })
+    expect(await answers('ann')).toEqual(NONE)
+    await allLeased()
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('by hand, in one statement', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query(RAW_REVOKE)
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('by a revocation of a token', { timeout: TIMEOUT_MS }, async () => {
+    const revocationKeys = [revocationKey('grant', 'g1')]
+    const asked = { organization: 'acme', subject: user('ann'), permissions: [], revocationKeys }
+    const ended = { kind: 'token', by: 'grant', id: 'g1' } as const
+    await nodes[0]?.sql.transaction((tx) => appendArrivals(tx, TOKENS, [ended], context))
+    const decided = await Promise.all(nodes.map((node) => node.pdp.decide(asked)))
+    expect(decided.map(({ tokenRevoked }) => tokenRevoked)).toEqual(ALL)
+  })
+
+  test('by the application, in a transaction of its own', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query('begin')
+    await nodes[0]?.pdp.write('acme', { delete: [ANN] }, { client: sql })
+    expect(await answers('ann')).toEqual(ALL)
+    await sql.query('commit')
+    expect(await answers('ann')).toEqual(NONE)
+    await allLeased()
+    expect(await answers('ann')).toEqual(NONE)
+  })
+})
+
+describe('a writer', () => {
+  test('waits once for a process that does not answer, and strikes it off', { timeout: TIMEOUT_MS }, async () => {
+    const id = await frozen()
+    const beganMs = performance.now()
+    await nodes[0]?.store.write('acme', [drop(ANN)], { context })
+    expect(performance.now() - beganMs).toBeGreaterThan(2_040)
+    expect((await rows()).map((row) => row.id)).not.toContain(id)
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('that is rolled back strikes nobody off', { timeout: TIMEOUT_MS }, async () => {
+    const id = await frozen()
+    await sql.query(`begin; ${RAW_REVOKE}; set constraints all immediate`)
+    await sql.query('rollback')
+    expect((await rows()).map((row) => row.id)).toContain(id)
+    expect(await answers('ann')).toEqual(ALL)
+  })
+
+  test('waits out the term on a primary whose registry may lack processes', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query("update lease_settled set timeline = '00000000'")
+    const beganMs = performance.now()
+    await nodes[0]?.store.write('acme', [drop(ANN)], { context })
+    expect(performance.now() - beganMs).toBeGreaterThan(2_040)
+    expect(await answers('ann')).toEqual(NONE)
+    const { rows: settled } = await sql.query('select timeline = lease_timeline() as known from lease_settled')
+    expect(settled).toEqual([{ known: true }])
+  })
+
+  test('above READ COMMITTED is refused, since it would not see who answers', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query(`begin isolation level repeatable read; ${RAW_REVOKE}`)
+    await expect(sql.query('commit')).rejects.toThrow('must be READ COMMITTED')
+    expect(await answers('ann')).toEqual(ALL)
+  })
+})
+
+describe('a process', () => {
+  test('that was struck off asks, and registers again', { timeout: TIMEOUT_MS }, async () => {
+    const before = await rows()
+    await sql.query('delete from lease_holder')
+    await until(async () => (await rows()).length === 3)
+    expect(await rows()).not.toEqual(before)
+    await allLeased()
+  })
+
+  test('whose row a writer has locked asks', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query('begin')
+    await sql.query('select from lease_holder for update')
+    const reasons = (node: Node) => node.events.flatMap((event) => (event.kind === 'lease' ? [event.ended] : []))
+    await until(() => nodes.every((node) => reasons(node).includes('a writer waited in vain for this process')))
+    await sql.query('rollback')
+    await allLeased()
+  })
+
+  test('that ends takes its row with it', { timeout: TIMEOUT_MS }, async () => {
+    await nodes[2]?.close()
+    expect(await rows()).toHaveLength(2)
+  })
+
+  test('asks when somebody turns a trigger off', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query('alter table revision disable trigger note_intent')
+    const hasEnded = (node: Node) =>
+      node.events.some(({ kind, ...of }) => kind === 'lease' && 'ended' in of && /triggers/.test(of.ended ?? ''))
+    await until(() => nodes.every(hasEnded))
+    const before = nodes.map((node) => node.leased())
+    await answers('ann')
+    expect(nodes.map((node) => node.leased())).toEqual(before)
+  })
+})
+
+test('a database in which nobody wants leases has its triggers off', async () => {
+  const untouched = await openTestDatabase()
+  const plain = await openPostgres({ connectionString: untouched.connectionString })
+  const found = await plain.sql.query(
+    "select tgenabled from pg_trigger where tgname in ('note_intent', 'await_leases')",
+  )
+  await plain.close()
+  await untouched.drop()
+  expect(found).toEqual([{ tgenabled: 'D' }, { tgenabled: 'D' }])
+})
