@@ -10,6 +10,7 @@ import type { Shutdown } from '../../pdp/shared/process/shutdown.ts'
 import { openTracing } from '../../pdp/shared/process/tracing/otlp.ts'
 import type { Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
 import { createNonces } from '../../pdp/shared/token/nonces.ts'
+import { redisLines } from '../../pdp/shared/token/redis.ts'
 import { processReplayMemory, type ReplayMemory } from '../../pdp/shared/token/replay.ts'
 import { redisReplayMemory } from '../../pdp/shared/token/replay-redis.ts'
 import type { SidecarConfig } from '../config/config.ts'
@@ -136,7 +137,7 @@ async function openSignInMemory(
   }
   const memory = await redisMemory({
     url: redisUrl,
-    onError: ({ message }) => log.warn({ event: 'redis_failed', part: 'sessions', reason: message }),
+    ...redisLines(log, 'sessions'),
   })
   shutdown.add('sessions', () => memory.close())
   return memory
@@ -162,7 +163,7 @@ async function openReplayMemory(
   const memory = await redisReplayMemory({
     url,
     clock,
-    onError: ({ message }) => log.warn({ event: 'redis_failed', part: 'proofs', reason: message }),
+    ...redisLines(log, 'proofs'),
   })
   shutdown.add('redis', () => memory.close())
   return memory

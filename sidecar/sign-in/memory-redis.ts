@@ -1,5 +1,5 @@
 /** The values that replicas share about sessions, in Redis. */
-import { openRedis, valuesOf } from '../../pdp/shared/token/redis.ts'
+import { openRedis, type RedisWatch, valuesOf } from '../../pdp/shared/token/redis.ts'
 import type { SignInMemory } from './memory.ts'
 
 /** Without a reply within this time, a session cannot be read, and the request is answered with 503. */
@@ -7,10 +7,7 @@ const TIMEOUT_MS = 1_000
 const PREFIX = 'portcullis:sign-in:'
 
 /** `url` is that of REDIS_URL. Connects in the background, and reconnects when the connection ends. */
-export async function redisMemory(options: {
-  readonly url: string
-  readonly onError: (error: Error) => void
-}): Promise<SignInMemory> {
+export async function redisMemory(options: RedisWatch & { readonly url: string }): Promise<SignInMemory> {
   const redis = await openRedis(options, { commandTimeout: TIMEOUT_MS, keyPrefix: PREFIX })
   const whole = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs))
   return {

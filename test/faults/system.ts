@@ -42,23 +42,28 @@ const MASTER_KEY = Buffer.alloc(32, 'f').toString('base64')
 /** More than the default: while parts start, a machine with two cores has no time for the others. */
 const PDP_MS = 1_500
 const COUNTS = { pdps: 3, sidecars: 2 }
+export type Counts = { readonly [part in keyof typeof COUNTS]: number }
 const ROOT = join(import.meta.dirname, '../..')
 const SHIFT = join(import.meta.dirname, 'shift-clock.ts')
 
-/** A database that the caller started. `env`: settings of the PDPs that go with it. */
+/** A database and a Redis that the caller started. `env`: settings of the PDPs that go with it. */
 export type GivenDatabase = {
   readonly part: Part
   readonly port: number
   readonly urlAt: (port: number) => string
   readonly env: { readonly [name: string]: string }
-  /** Default: three and two. */
-  readonly counts?: { readonly pdps: number; readonly sidecars: number }
+  readonly redis: { readonly part: Part; readonly url: string }
 }
 
-/** `given`: the database; without it one of the system's own, on a small disk. */
-export async function startSystem(given: GivenDatabase | null = null): Promise<System> {
+/** `given`: database and Redis; without it those of the system's own, the database on a small disk. */
+export async function startSystem({
+  given = null,
+  counts = COUNTS,
+}: {
+  readonly given?: GivenDatabase | null
+  readonly counts?: Counts
+}): Promise<System> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-faults-'))
-  const counts = given?.counts ?? COUNTS
   const disk = given === null ? mountDisk(folder) : { missing: 'the database is not of this system' }
   const closers: (() => Promise<void> | void)[] = [
     () => unmountDisk(disk),
@@ -84,8 +89,12 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
     const database = given ?? { ...(await createDatabase('path' in disk ? disk.path : folder, folder)), env: {} }
     const postgres = given === null ? own(database.part) : database.part
     if (given === null) await postgres.start()
-    const redis = await createRedis(folder)
+    const redis = given === null ? await createRedis(folder) : null
     if (redis !== null) await own(redis.part).start()
+    const redisAt = (link: Link | null): { [name: string]: string } => {
+      const url = link === null ? given?.redis.url : `redis://127.0.0.1:${link.port}`
+      return url === undefined ? {} : { REDIS_URL: url }
+    }
     const links = new Map<LinkName, Link[]>()
     const keep = (name: LinkName, link: Link): Link => {
       links.set(name, [...(links.get(name) ?? []), link])
@@ -108,14 +117,13 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
         PORTCULLIS_METRICS_LISTEN: `127.0.0.1:${metrics}`,
         PORTCULLIS_DATA_DIR: join(folder, `pdp-${at}`),
         DATABASE_URL: database.urlAt(toPostgres.port),
-        ...(toRedis !== null && { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }),
+        ...redisAt(toRedis),
         ...database.env,
       }
       const readiness = `http://127.0.0.1:${metrics}/readyz`
       const part = own(
         nodePart({ name: `pdp-${at}`, folder, args: [join(ROOT, 'pdp/main.ts'), 'serve'], env, readiness }),
       )
-      await part.start()
       pdps.push({ part, http: `http://127.0.0.1:${http}`, readiness })
     }
     const servicePort = await freePort()
@@ -128,7 +136,6 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
         ready: () => canConnect(servicePort),
       }),
     )
-    await upstream.start()
     const sidecars: Sidecar[] = []
     for (let at = 0; at < counts.sidecars; at += 1) {
       const addresses = []
@@ -141,15 +148,14 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
       const readiness = `http://127.0.0.1:${admin}/readyz`
       const listen = ['--listen', `127.0.0.1:${port}`, '--admin-listen', `127.0.0.1:${admin}`]
       const args = [join(ROOT, 'sidecar/main.ts'), 'run', '-f', path, ...listen]
-      const env: { [name: string]: string } = toRedis === null ? {} : { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }
-      const part = own(nodePart({ name: `sidecar-${at}`, folder, args, env, readiness }))
-      await part.start()
+      const part = own(nodePart({ name: `sidecar-${at}`, folder, args, env: redisAt(toRedis), readiness }))
       sidecars.push({ part, port, readiness })
     }
+    await startAll(pdps, [{ part: upstream }, ...sidecars])
     return {
       folder,
       postgres,
-      redis: redis?.part ?? null,
+      redis: given?.redis.part ?? redis?.part ?? null,
       pdps,
       sidecars,
       upstream,
@@ -167,6 +173,16 @@ export async function startSystem(given: GivenDatabase | null = null): Promise<S
     await stop()
     throw err
   }
+}
+
+type Parts = readonly { readonly part: Part }[]
+/** The first PDP makes the tables. Then two parts start at once: more would keep each other from being ready in time. */
+async function startAll([first, ...pdps]: Parts, others: Parts): Promise<void> {
+  const startInTurn = async (parts: Parts): Promise<void> => {
+    for (const { part } of parts) await part.start()
+  }
+  await first?.part.start()
+  await Promise.all([startInTurn(pdps), startInTurn(others)])
 }
 
 const routeFile = (at: { issuer: string; addresses: readonly string[]; service: number }): string => `portcullis: v1

@@ -1,4 +1,4 @@
-/** PostgreSQL servers under Patroni, with etcd, behind HAProxy. */
+/** PostgreSQL servers under Patroni, with etcd, behind HAProxy; beside them Redis with Sentinel. */
 import { spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -20,6 +20,7 @@ import { createPart, type Part } from '../faults/part.ts'
 import { type Link, openLink } from '../faults/proxy.ts'
 import { freePort } from '../support/free-port.ts'
 import { installFromPypi } from '../support/programs/pypi.ts'
+import { type HaRedis, startRedis } from './redis.ts'
 
 export type Member = {
   readonly name: string
@@ -38,11 +39,12 @@ export type HaCluster = {
   readonly members: readonly Member[]
   readonly etcd: Part
   readonly proxy: Part
+  readonly redis: HaRedis
   readonly ports: { readonly [kind in AddressKind]: number }
   urlAt(port: number): string
   /** The member whose agent says that it is the primary; null: none does. */
   leader(): Promise<Member | null>
-  /** One primary, standbys that stream, one of which commits wait for. */
+  /** One primary, standbys that stream, one of which commits wait for; of Redis too. */
   whole(): Promise<void>
   stop(): Promise<void>
 }
@@ -58,19 +60,25 @@ export function findPrograms(): Programs | null {
     ? readdirSync(base).find((one) => existsSync(join(base, one, 'bin/postgres')))
     : undefined
   const missing = [
-    ...['etcd', 'haproxy', 'python3'].filter((name) => spawnSync('which', [name]).status !== 0),
+    ...['etcd', 'haproxy', 'python3', 'redis-server'].filter(
+      (name) => spawnSync('which', [name]).status !== 0,
+    ),
     ...(version === undefined ? ['postgresql'] : []),
   ]
   for (const name of missing)
-    console.log(`${name} is not installed (Debian: apt-get install etcd-server haproxy postgresql)`)
+    console.log(
+      `${name} is not installed (Debian: apt-get install etcd-server haproxy postgresql redis-server)`,
+    )
   if (missing.length > 0 || version === undefined) return null
   const packages = ['patroni[etcd3]==4.1.5', 'psycopg2-binary==2.9.11']
   const patroni = installFromPypi('patroni', { packages, modules: 'patroni, psycopg2' })
   return patroni === null ? null : { bin: join(base, version, 'bin'), patroni }
 }
 
-/** `standbys`: one or two. */
-export async function startCluster(programs: Programs, standbys: number): Promise<HaCluster> {
+/** `standbys`: one or two. `loopSeconds`: how often an agent looks at its server and at etcd. */
+export type Size = { readonly standbys: number; readonly loopSeconds: number }
+
+export async function startCluster(programs: Programs, size: Size): Promise<HaCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-ha-'))
   const parts: Part[] = []
   const members: Member[] = []
@@ -85,7 +93,7 @@ export async function startCluster(programs: Programs, standbys: number): Promis
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
   try {
-    const cluster = await build(programs, { folder, parts, members, stop, standbys })
+    const cluster = await build(programs, { folder, parts, members, stop, size })
     await cluster.whole()
     return cluster
   } catch (err) {
@@ -98,12 +106,13 @@ type Own = {
   readonly folder: string
   readonly parts: Part[]
   readonly members: Member[]
-  readonly standbys: number
+  readonly size: Size
   stop(): Promise<void>
 }
 
 /** Puts what it starts into `parts` and `members`. */
-async function build({ bin, patroni }: Programs, { folder, parts, members, standbys, stop }: Own): Promise<HaCluster> {
+async function build({ bin, patroni }: Programs, { folder, parts, members, size, stop }: Own): Promise<HaCluster> {
+  const { standbys, loopSeconds } = size
   chmodSync(folder, 0o755)
   const { account } = await locateCluster(join(folder, 'account'))
   const libraries = join(folder, 'patroni')
@@ -151,7 +160,7 @@ async function build({ bin, patroni }: Programs, { folder, parts, members, stand
     if (account !== null) chownSync(home, account.uid, account.gid)
     const dataFolder = join(home, 'data')
     const file = join(folder, `${name}.yaml`)
-    const place = { name, port, restPort, shown, restShown, etcdPort: link.port, dataFolder, bin }
+    const place = { name, port, restPort, shown, restShown, etcdPort: link.port, dataFolder, bin, loopSeconds }
     writeFileSync(file, JSON.stringify(settingsOf(place)))
     const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${restPort}/health`)).ok
     const agent = await own(run(name, { file: 'python3', args: ['-m', 'patroni', file], ready }))
@@ -159,6 +168,7 @@ async function build({ bin, patroni }: Programs, { folder, parts, members, stand
   }
   await start('n1')
   await Promise.all(['n2', 'n3'].slice(0, standbys).map(start))
+  const redis = await startRedis(folder, (part) => void parts.unshift(part))
   const ports = { keeps: await freePort(), cuts: await freePort() }
   const proxyFile = join(folder, 'haproxy.cfg')
   writeFileSync(proxyFile, proxySettings(members, ports))
@@ -172,6 +182,7 @@ async function build({ bin, patroni }: Programs, { folder, parts, members, stand
   )
   return {
     ...{ members, etcd, proxy, ports },
+    redis,
     urlAt: (port) => `postgresql://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
     async leader() {
       const found = await Promise.all(members.map(({ restPort }) => statusOf(restPort, 'primary')))
@@ -184,7 +195,8 @@ async function build({ bin, patroni }: Programs, { folder, parts, members, stand
             (await Promise.all(members.map(({ restPort }) => statusOf(restPort, role)))).filter((one) => one === 200),
           ),
         )
-        if (primaries?.length === 1 && replicas?.length === standbys && (synchronous?.length ?? 0) > 0) return
+        if (primaries?.length === 1 && replicas?.length === standbys && (synchronous?.length ?? 0) > 0)
+          return redis.whole()
       }
       throw new Error(`the cluster is not whole again; see ${folder}`)
     },
@@ -217,9 +229,19 @@ export function signalServer({ dataFolder }: Member, signal: NodeJS.Signals, tit
 }
 
 type Place = {
-  readonly [port in 'port' | 'restPort' | 'shown' | 'restShown' | 'etcdPort']: number
+  readonly [one in 'port' | 'restPort' | 'shown' | 'restShown' | 'etcdPort' | 'loopSeconds']: number
 } & { readonly name: string; readonly dataFolder: string; readonly bin: string }
-const settingsOf = ({ name, port, restPort, shown, restShown, etcdPort, dataFolder, bin }: Place): object => ({
+const settingsOf = ({
+  name,
+  port,
+  restPort,
+  shown,
+  restShown,
+  etcdPort,
+  loopSeconds,
+  dataFolder,
+  bin,
+}: Place): object => ({
   scope: 'portcullis',
   name,
   restapi: { listen: `127.0.0.1:${restPort}`, connect_address: `127.0.0.1:${restShown}` },
@@ -227,13 +249,13 @@ const settingsOf = ({ name, port, restPort, shown, restShown, etcdPort, dataFold
   etcd3: { hosts: [`127.0.0.1:${etcdPort}`], use_proxies: true },
   bootstrap: {
     dcs: {
-      ...{ ttl: 20, loop_wait: 2, retry_timeout: 3, synchronous_mode: true, synchronous_mode_strict: true },
+      ...{ ttl: 20, loop_wait: loopSeconds, retry_timeout: 3, synchronous_mode: true, synchronous_mode_strict: true },
       postgresql: {
         use_pg_rewind: true,
         parameters: { max_connections: 150, wal_keep_size: '256MB', fsync: 'off', wal_log_hints: 'on' },
       },
     },
-    initdb: [{ encoding: 'UTF8' }],
+    initdb: [{ encoding: 'UTF8' }, 'no-sync'],
   },
   postgresql: {
     ...{ listen: `127.0.0.1:${port}`, connect_address: `127.0.0.1:${shown}`, data_dir: dataFolder, bin_dir: bin },

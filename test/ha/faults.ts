@@ -6,6 +6,8 @@ import { type HaCluster, type Member, signalServer } from './cluster.ts'
 export type HaFault = {
   readonly name: string
   readonly lastsMs: number
+  /** A used proof may be taken once more: Redis acknowledges before its replica has it. */
+  readonly forgetsProofs?: true
   begin(cluster: HaCluster, primary: Member): Promise<() => Promise<void>> | (() => Promise<void>)
 }
 
@@ -117,6 +119,19 @@ export const HA_FAULTS: readonly HaFault[] = [
       signalServer(primary, 'SIGKILL')
       for (const one of standbys) signalServer(one, 'SIGCONT', 'walreceiver')
       return () => restart(primary)
+    },
+  },
+  {
+    name: 'redis-killed',
+    lastsMs: 15_000,
+    forgetsProofs: true,
+    async begin({ redis }) {
+      const part = await redis.primary()
+      part.signal('SIGKILL')
+      return async () => {
+        await part.ended()
+        await part.start() // Sentinel makes it a replica
+      }
     },
   },
   {

@@ -71,12 +71,14 @@ async function play(fault: HaFault, on: { cluster: HaCluster; load: Load; settin
   const from = { asked: load.asked.length, wrong: load.wrong.length }
   const watch = watchAddress(cluster.urlAt(cluster.ports[setting.address]))
   const beginMs = performance.now()
+  load.forgetsProofs = fault.forgetsProofs === true
   const end = await fault.begin(cluster, primary)
   await delay(Math.min(fault.lastsMs, LASTS_MS_MAX))
   await end()
   await cluster.whole()
   await delay(SETTLE_MS)
   await watch.end()
+  load.forgetsProofs = false
   const asked = load.asked.slice(from.asked).filter(({ startMs }) => startMs >= beginMs)
   const answered = asked.filter(({ outcome }) => outcome !== 'unavailable').map(({ endMs }) => endMs)
   const wrong = load.wrong.slice(from.wrong)
@@ -109,7 +111,9 @@ function ownShare(good: readonly number[], answered: readonly number[]): number 
 async function playAll(cluster: HaCluster, setting: Setting): Promise<boolean> {
   const port = cluster.ports[setting.address]
   const env: { [name: string]: string } = setting.synchronous ? { PORTCULLIS_REPLICATION: 'synchronous' } : {}
-  const system = await startSystem({ part: cluster.proxy, port, urlAt: cluster.urlAt, env, counts: COUNTS })
+  const redis = { part: cluster.redis.sentinel, url: cluster.redis.url }
+  const given = { part: cluster.proxy, port, urlAt: cluster.urlAt, env, redis }
+  const system = await startSystem({ given, counts: COUNTS })
   let isGood = true
   try {
     const load = await startLoad(system)
@@ -139,7 +143,7 @@ async function playAll(cluster: HaCluster, setting: Setting): Promise<boolean> {
 const isShort = values.short === true
 /** What the short form starts takes longer than what it plays. */
 const COUNTS = isShort ? { pdps: 2, sidecars: 1 } : { pdps: 3, sidecars: 2 }
-const STANDBYS = isShort ? 1 : 2
+const SIZE = isShort ? { standbys: 1, loopSeconds: 1 } : { standbys: 2, loopSeconds: 2 }
 const SETTLE_MS = isShort ? 1_000 : 3_000
 const LASTS_MS_MAX = isShort ? 5_000 : 40_000
 const names = isShort ? ['switchover'] : positionals
@@ -153,7 +157,7 @@ else {
   console.log(`${'fault'.padEnd(18)} open   replication  wrong (allows) lost      out    own primary`)
   for (const setting of isShort ? settings.slice(0, 1) : settings) {
     // PDPs of each setting begin on a cluster of their own.
-    const cluster = await startCluster(programs, STANDBYS)
+    const cluster = await startCluster(programs, SIZE)
     try {
       if (!(await playAll(cluster, setting))) process.exitCode = 1
     } finally {

@@ -10,6 +10,7 @@ import type { Log } from '../../shared/process/log.ts'
 import type { Shutdown } from '../../shared/process/shutdown.ts'
 import { openTracing } from '../../shared/process/tracing/otlp.ts'
 import { createSpans, type Spans } from '../../shared/process/tracing/spans.ts'
+import { redisLines } from '../../shared/token/redis.ts'
 import { type RedisReplayMemory, redisReplayMemory } from '../../shared/token/replay-redis.ts'
 import { createCallers } from '../serve/authentication/grpc-callers.ts'
 import { createServiceAccounts } from '../serve/authentication/service-account.ts'
@@ -28,20 +29,14 @@ export function openSpans(
   return createSpans(opened)
 }
 
-/** `part`: the use of the connection. */
-const redisFailed =
-  (log: Log, part: 'entitlements' | 'proofs') =>
-  ({ message }: Error): void =>
-    log.warn({ event: 'redis_failed', part, reason: message })
-
 export async function entitlementParts(config: PdpConfig, deps: { store: Store; masterKey: Buffer; log: Log }) {
   const { store, masterKey, log } = deps
   const { entitlementSource: external, redisUrl: url } = config
-  const onError = redisFailed(log, 'entitlements')
   return {
     entitlements:
       external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
-    sharedCache: url === null ? noSharedCache() : await redisSharedCache({ url, masterKey, onError }),
+    sharedCache:
+      url === null ? noSharedCache() : await redisSharedCache({ url, masterKey, ...redisLines(log, 'entitlements') }),
   }
 }
 
@@ -51,8 +46,7 @@ export async function proofMemory(
   { log, shutdown }: { log: Log; shutdown: Shutdown },
 ): Promise<{ replay?: RedisReplayMemory }> {
   if (url === null) return {}
-  const onError = redisFailed(log, 'proofs')
-  const replay = await redisReplayMemory({ url, clock: Date.now, onError })
+  const replay = await redisReplayMemory({ url, clock: Date.now, ...redisLines(log, 'proofs') })
   shutdown.add('proof memory', async () => replay.close())
   return { replay }
 }

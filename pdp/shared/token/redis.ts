@@ -1,6 +1,7 @@
 /** Connections to Redis: a silent one is closed and opened again. */
 import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../base/error-message.ts'
+import type { Log } from '../process/log.ts'
 
 /** A connection without a reply for this time is dead: a network that drops packets does not close connections. */
 const SILENT_MS = 1_000
@@ -15,8 +16,35 @@ const OPTIONS = {
   autoResendUnfulfilledCommands: false,
   retryStrategy: (tries: number) => Math.min(tries * 50, RETRY_MS_MAX),
   // The connection works, but its server has become a replica or is not ready; a new connection may lead to the primary.
-  reconnectOnError: (error: Error) => /\b(READONLY|LOADING|MASTERDOWN)\b/.test(error.message),
+  reconnectOnError: isElsewhere,
 } as const satisfies RedisOptions
+function isElsewhere(error: Error): boolean {
+  return /\b(READONLY|LOADING|MASTERDOWN)\b/.test(error.message)
+}
+/** Commands that succeed at a primary alone. */
+const WRITES: ReadonlySet<string> = new Set(['eval', 'set', 'del'])
+
+/** Called each time. Errors have their message alone: those of the library hold the command that failed, and so the password. */
+export type RedisWatch = {
+  /** Redis failed, or the server is no primary. */
+  readonly onError: (error: Error) => void
+  /** It took a write. */
+  readonly onWritten?: () => void
+}
+/** One line when Redis fails for `part`, the use of the connection, and one when it takes a write again. */
+export function redisLines(log: Log, part: 'entitlements' | 'proofs' | 'sessions'): RedisWatch {
+  let isWell = true
+  return {
+    onError({ message }) {
+      if (isWell) log.warn({ event: 'redis_failed', part, reason: message })
+      isWell = false
+    },
+    onWritten() {
+      if (!isWell) log.info({ event: 'redis_back', part })
+      isWell = true
+    },
+  }
+}
 
 const CLUSTER_OPTIONS = {
   clusterRetryStrategy: OPTIONS.retryStrategy,
@@ -27,12 +55,9 @@ const CLUSTER_OPTIONS = {
   dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name),
 }
 
-/**
- * `url` is that of REDIS_URL. Connects in the background, and again whenever the connection ends. `onError` gets the message of
- * each failure alone, because the errors of the library hold the command that failed, and so the password.
- */
+/** `url` is that of REDIS_URL. Connects in the background, and again whenever the connection ends. */
 export async function openRedis(
-  { url, onError }: { readonly url: string; readonly onError: (error: Error) => void },
+  { url, onError, onWritten }: RedisWatch & { readonly url: string },
   options: { readonly commandTimeout?: number; readonly keyPrefix?: string; readonly enableOfflineQueue?: boolean },
 ): Promise<Redis | Cluster> {
   // Imported only when used: it takes memory, and decisions are slower in a process that has loaded it.
@@ -52,7 +77,17 @@ export async function openRedis(
             }),
           )
         : new Redis({ ...all, ...place, keyPrefix })
-  for (const event of ['error', 'node error']) redis.on(event, (error: unknown) => onError(withoutCommand(error)))
+  const failed = (error: unknown): void => onError(withoutCommand(error))
+  for (const event of ['error', 'node error']) redis.on(event, failed)
+  const send: Cluster['sendCommand'] = redis.sendCommand.bind(redis)
+  const sendWatched: Cluster['sendCommand'] = (command, stream, node) => {
+    command.promise.then(
+      () => WRITES.has(command.name) && onWritten?.(),
+      (error: Error) => isElsewhere(error) && failed(error),
+    )
+    return send(command, stream, node)
+  }
+  redis.sendCommand = sendWatched
   return redis
 }
 

@@ -1,5 +1,5 @@
 /** Stores used DPoP proofs in Redis, for all replicas. */
-import { openRedis } from './redis.ts'
+import { openRedis, type RedisWatch } from './redis.ts'
 import { digestOf, processReplayMemory, type ReplayMemory } from './replay.ts'
 
 export type RedisReplayMemory = ReplayMemory & { close(): void }
@@ -27,13 +27,14 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
 return 1`
 
 /** `url` is that of REDIS_URL. Connects in the background, and reconnects when the connection ends. */
-export async function redisReplayMemory(options: {
-  readonly url: string
-  readonly clock: () => number
-  readonly onError: (error: Error) => void
-  readonly timeoutMs?: number
-  readonly keyProofsMax?: number
-}): Promise<RedisReplayMemory> {
+export async function redisReplayMemory(
+  options: RedisWatch & {
+    readonly url: string
+    readonly clock: () => number
+    readonly timeoutMs?: number
+    readonly keyProofsMax?: number
+  },
+): Promise<RedisReplayMemory> {
   const redis = await openRedis(options, { commandTimeout: options.timeoutMs ?? TIMEOUT_MS })
   const keyProofsMax = options.keyProofsMax ?? KEY_PROOFS_MAX
   const local = processReplayMemory({ clock: options.clock, entriesMax: LOCAL_PROOFS_MAX })

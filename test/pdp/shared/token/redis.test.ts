@@ -1,7 +1,8 @@
 /** Connections to Redis, by redis-server of this machine. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { redisSharedCache } from '../../../../pdp/engine/store/entitlements/redis-cache.ts'
-import { asRedisUrl, withoutCommand } from '../../../../pdp/shared/token/redis.ts'
+import { createLog } from '../../../../pdp/shared/process/log.ts'
+import { asRedisUrl, redisLines, withoutCommand } from '../../../../pdp/shared/token/redis.ts'
 import { redisReplayMemory } from '../../../../pdp/shared/token/replay-redis.ts'
 import { redisMemory } from '../../../../sidecar/sign-in/memory-redis.ts'
 import { hasRedis, startRedis, startRedisCluster, startSentinel, type TestRedis } from '../../../support/peers/redis.ts'
@@ -64,10 +65,12 @@ describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-s
   test('ends connections to a primary that became a replica', async () => {
     const [former, next] = servers
     const address = await openAddress(portOf(former))
+    const lines: string[] = []
+    const destination = { write: (line: string) => void lines.push(line) }
+    const log = createLog({ service: 'test', level: 'info', destination })
     const memory = await redisReplayMemory({
-      url: `redis://127.0.0.1:${address.port}`,
-      clock: Date.now,
-      onError: () => {},
+      ...{ url: `redis://127.0.0.1:${address.port}`, clock: Date.now },
+      ...redisLines(log, 'proofs'),
     })
     await expect.poll(() => isRemembered(memory)).toBe(true)
     await next.command('replicaof', 'no', 'one')
@@ -75,6 +78,10 @@ describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-s
     address.lead(portOf(next), 'keeps')
     expect(await isRemembered(memory)).toMatch(/READONLY/)
     await expect.poll(() => isRemembered(memory)).toBe(true)
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { event: 'redis_failed', part: 'proofs', reason: expect.stringContaining('READONLY') },
+      { event: 'redis_back', part: 'proofs' },
+    ])
     memory.close()
     await address.close()
   })
