@@ -127,6 +127,31 @@ describe('role grants', () => {
     expect(await may('bob', 'far')).toBe(false)
   })
 
+  test('to a group with one member are refused while it has others', async () => {
+    const write = (expires_at: string | null) =>
+      send('POST', '/v1/organizations/far/relationships', {
+        write: ['user:ann', 'user:bea'].map((subject) => ({
+          object: 'group:one',
+          relation: 'member',
+          subject,
+          expires_at,
+        })),
+      })
+    const give = (only_member: string) =>
+      send('POST', '/v1/organizations/far/role-grants', { ...GRANT, subject: 'group:one', only_member })
+    for (const end of [null, new Date(Date.now() + 60_000).toISOString()]) {
+      expect((await write(end))[0]).toBe(200)
+      expect(code(await give('user:ann'))).toEqual([409, 'conflict'])
+    }
+    expect((await send('GET', '/v1/organizations/far/role-grants?subject=group:one'))[1].items).toEqual([])
+    const was = (subject: string) => ({ object: 'group:one', relation: 'member', subject })
+    await send('POST', '/v1/organizations/far/relationships', { delete: [was('user:bea')] })
+    expect(code(await give('user:bea'))).toEqual([409, 'conflict'])
+    expect((await give('user:ann'))[0]).toBe(200)
+    const toPerson = await send('POST', ACME, { ...GRANT, only_member: 'user:alice' })
+    expect(code(toPerson)).toEqual([400, 'request_invalid'])
+  })
+
   test('are listed in pages', async () => {
     const subjects = ['group:a', 'group:b', 'group:c']
     for (const subject of subjects) await send('POST', '/v1/organizations/child/role-grants', { ...GRANT, subject })
