@@ -98,6 +98,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'pdp/shared/base/error-message.ts': 'errors',
   'pdp/shared/base/guarded-post.ts': 'addresses that a known caller has registered',
   'pdp/shared/base/http-json.ts': 'answers of others',
+  'pdp/shared/base/instant.ts': 'bodies of known callers',
   'pdp/shared/base/nearest.ts': 'names in settings, models and files',
   'pdp/shared/base/problems.ts': 'words of ours',
   'pdp/shared/base/with-timeout.ts': 'nothing',

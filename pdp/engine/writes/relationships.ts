@@ -1,4 +1,5 @@
 /** Parses relationships that a caller writes and deletes, and reports every issue with its place: over HTTP and in process alike. */
+import { parseInstantText } from '../../shared/base/instant.ts'
 import type { Change, Precondition } from '../../shared/domain/change.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { type JsonObject, pointer } from '../../shared/domain/json.ts'
@@ -83,7 +84,7 @@ export function parseTupleInput(input: TupleInput): Tuple | string {
     }
   }
   const { object, relation, subject } = input
-  const expiresAtMs = input.expires_at == null ? null : Date.parse(input.expires_at)
+  const expiresAtMs = input.expires_at == null ? null : parseInstantText(input.expires_at)
   if (Number.isNaN(expiresAtMs)) return 'expires_at is not an instant'
   const parsed = { object, relation, subject, expiresAtMs }
   return tupleIssue(parsed) ?? (input.condition == null ? parsed : withCondition(parsed, input.condition))

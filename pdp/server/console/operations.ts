@@ -29,7 +29,9 @@ export async function ofStreams(visit: ConsoleVisit): Promise<readonly Finding[]
     const what = isLate
       ? html`Security events wait for ${name(client)} since ${String(Math.round(lag / 60))} minutes${why}`
       : html`The stream of ${name(client)} is paused${why}`
-    return [{ what, todo: link(address('streams', { org: visit.organization, stream }), 'See what its receiver answers') }]
+    return [
+      { what, todo: link(address('streams', { org: visit.organization, stream }), 'See what its receiver answers') },
+    ]
   })
 }
 

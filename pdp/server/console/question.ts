@@ -2,6 +2,7 @@
 
 import { ANY_APP } from '../../engine/decide/roles.ts'
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
+import { parseInstantText } from '../../shared/base/instant.ts'
 import type { Actor, AskedSubject, ContextualTuple } from '../../shared/domain/decision.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
@@ -61,7 +62,7 @@ export function readSupposed(given: Supposed): Supposition {
   const removed = readTuples(given.without, 'without', issues)
   // The browser's field for date and time has no zone; the console shows UTC everywhere.
   const text = /T\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(given.asOf) ? `${given.asOf}Z` : given.asOf
-  const asOfMs = given.asOf === '' ? null : Date.parse(text)
+  const asOfMs = given.asOf === '' ? null : parseInstantText(text)
   if (Number.isNaN(asOfMs))
     issues.push({ place: 'as of', message: 'is not a time such as yesterday or 2030-01-31T12:00Z' })
   const context = readContext(given.context, issues)

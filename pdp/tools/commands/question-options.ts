@@ -1,5 +1,7 @@
 /** Options of the commands that ask a question: its context, and the tuples that are only for it. */
+
 import type { Command } from 'commander'
+import { parseInstantText } from '../../shared/base/instant.ts'
 import type { AskedSubject, ContextualTuple, DecideRequest } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
@@ -62,7 +64,7 @@ function parseContext(text: string): JsonObject {
 
 /** Refuses a time without a zone, which would be another instant on each machine. */
 function parseInstant(text: string): number {
-  const instant = Date.parse(text)
+  const instant = parseInstantText(text)
   const isExact = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
   if (isExact && !Number.isNaN(instant)) return instant
   throw new CliError(`--as-of must be an instant with its zone, such as 2030-01-31T12:00:00Z, not ${quote(text)}`)

@@ -4,6 +4,7 @@
  */
 import type { ModelDocument, Reference, Userset } from '../../engine/decide/language/document.ts'
 import { objectNameIssue } from '../../engine/decide/language/object-names.ts'
+import { parseInstantText } from '../../shared/base/instant.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { parseTuple } from '../../shared/domain/names.ts'
 import type { Tuple, TupleCondition } from '../../shared/domain/tuple.ts'
@@ -221,7 +222,7 @@ function readRelationship(line: string, names: Names): Tuple {
   const name = (at < 0 ? line : line.slice(0, at)).trim()
   const traits = at < 0 ? '' : line.slice(at).trim()
   const [matched, caveat, expiry] = TRAITS.exec(traits) ?? []
-  const expiresAtMs = expiry === undefined ? null : Date.parse(expiry)
+  const expiresAtMs = expiry === undefined ? null : parseInstantText(expiry)
   if (matched === undefined || Number.isNaN(expiresAtMs)) throw refused(`${traits.slice(0, 80)} is not understood`)
   const { object, relation, subject } = parseTuple(name.replace(/#\.\.\.$/, '').replace(PRINTED, '$1#$2@$3'))
   return {

@@ -109,7 +109,9 @@ function line(
   const group = (content: Html): Html => html`<g class="${state ?? ''}"><title>${visible(title)}</title>${content}</g>`
   return [
     group(html`<path class="edge" d="${path}" marker-end="url(#${id}-tip${state ?? ''})"></path>`),
-    group(html`${label(on, 'on-arrow', -6)}${(below ?? []).map((text, i) => label(text, 'below-arrow', (i + 1) * (LINE_HEIGHT - 2)))}`),
+    group(
+      html`${label(on, 'on-arrow', -6)}${(below ?? []).map((text, i) => label(text, 'below-arrow', (i + 1) * (LINE_HEIGHT - 2)))}`,
+    ),
   ]
 }
 

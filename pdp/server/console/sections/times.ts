@@ -1,6 +1,8 @@
 /** Reads times as people write them: `Friday`, `tomorrow`, `2026-12-04`, `+3d`, or an exact instant. Days are those of their zone. */
+
 import { clockFormat } from '../../../engine/decide/conditions/times.ts'
 import { type Html, html } from '../../../shared/base/html.ts'
+import { parseInstantText } from '../../../shared/base/instant.ts'
 
 const DAY_MS = 86_400_000
 const UNIT_MS: { readonly [unit: string]: number } = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
@@ -40,7 +42,7 @@ export function instantIn(text: string, { nowMs, zone }: Reading, edge: 'begin' 
   if (day !== null) return instantAt(edge === 'begin' ? day : day + DAY_MS, zone)
   if (!/^[1-9]\d{3}-\d\d-\d\dt\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:\d\d)?$/.test(word)) return null
   const isLocal = /t[^z+-]*$/.test(word)
-  const ms = Date.parse(isLocal ? `${word}z` : word)
+  const ms = parseInstantText(isLocal ? `${word}z` : word)
   return Number.isNaN(ms) ? null : isLocal ? instantAt(ms, zone) : ms
 }
 
@@ -60,9 +62,8 @@ function dayIn(word: string, nowMs: number, edge: 'begin' | 'end'): number | nul
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS
   if (Object.hasOwn(DAYS, word)) return today + (DAYS[word] ?? 0) * DAY_MS
   if (/^[1-9]\d{3}-\d\d-\d\d$/.test(word)) {
-    const ms = Date.parse(`${word}T00:00:00Z`)
-    // JavaScript reads 31 February as a day of March, so the date is compared.
-    return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== word ? null : ms
+    const ms = parseInstantText(word)
+    return Number.isNaN(ms) ? null : ms
   }
   const weekday = word.length < 3 ? -1 : WEEKDAYS.findIndex((one) => one === word || one.slice(0, 3) === word)
   if (weekday === -1) return null

@@ -142,6 +142,12 @@ describe.each(STORES)('an embedded PDP %s', (_, open) => {
       {},
       '/write/0/expires_at',
     ],
+    [
+      'a day that no calendar has',
+      { write: [{ object: 'memo:1', relation: 'reader', subject: 'user:a', expires_at: '2030-02-31T00:00:00Z' }] },
+      {},
+      '/write/0',
+    ],
     ['a relation that the model lacks', { write: ['memo:1#writer@user:a'] }, {}, '/write/0'],
     ['a subject that the model does not allow', { write: ['memo:1#reader@service:a'] }, {}, '/write/0'],
     ['a computed relation', { write: ['memo:1#seen@user:a'] }, {}, '/write/0'],

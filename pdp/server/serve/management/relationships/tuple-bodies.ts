@@ -1,6 +1,7 @@
 /** A tuple in requests and answers: the text `type:id#relation@subject`, or an object with an expiry. */
 
 import { type ConditionInput, parseTupleInput } from '../../../../engine/writes/relationships.ts'
+import { parseInstantText } from '../../../../shared/base/instant.ts'
 import { isJsonObject } from '../../../../shared/domain/json.ts'
 import { formatTuple, isObject, isRelation, isSubject, quote } from '../../../../shared/domain/names.ts'
 import type { Tuple } from '../../../../shared/domain/tuple.ts'
@@ -77,7 +78,7 @@ function isCondition(value: unknown): value is ConditionInput | null {
 }
 
 function withExpiry(tuple: Tuple, instant: string): Tuple | string {
-  const expiresAtMs = INSTANT.test(instant) ? Date.parse(instant) : Number.NaN
+  const expiresAtMs = INSTANT.test(instant) ? parseInstantText(instant) : Number.NaN
   return Number.isNaN(expiresAtMs) ? 'expires_at is not an instant' : { ...tuple, expiresAtMs }
 }
 

@@ -116,6 +116,10 @@ describe('an import', () => {
     ['half of an object', '{"object": "doc:1"'],
     ['an unknown member', '{"object": "doc:1", "relation": "viewer", "subject": "user:a", "x": 1}'],
     ['a number', '{"object": 1, "relation": "viewer", "subject": "user:a"}'],
+    [
+      'a day that no calendar has',
+      '{"object": "doc:1", "relation": "viewer", "subject": "user:a", "expires_at": "2030-02-31T00:00:00Z"}',
+    ],
     ['a number as the instant', '{"object": "doc:1", "relation": "viewer", "subject": "user:a", "expires_at": 1}'],
     ['a member of the prototype', '{"object": "doc:1", "relation": "viewer", "subject": "user:a", "__proto__": 1}'],
     ['a line that is too long', `doc:${'x'.repeat(5_000)}#viewer@user:alice`],

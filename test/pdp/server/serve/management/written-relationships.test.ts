@@ -104,6 +104,11 @@ describe('relationships', () => {
       ['/write/0/expires_at'],
     ],
     [
+      'an expiry on a day that no calendar has',
+      { write: [{ object: 'a:b', relation: 'c', subject: 'd:e', expires_at: '2030-02-31T00:00:00Z' }] },
+      ['/write/0/expires_at'],
+    ],
+    [
       'a member that it does not know',
       { write: [{ object: 'a:b', relation: 'c', subject: 'd:e', x: 1 }] },
       ['/write/0/x'],
