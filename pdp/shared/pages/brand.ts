@@ -103,7 +103,7 @@ button.link{min-height:1.5rem;text-align:start;margin:0;padding:0;border:0;color
 [role=status]{padding:.6rem 1rem;border-left:4px solid var(--good);background:var(--good-page)}
 dl{margin:1.5rem 0 0;padding-top:1rem;border-top:1px solid var(--line);font-size:.875rem;color:var(--soft)}
 dl.facts{font-size:1rem;color:inherit}
-dt{float:left;clear:left;margin-right:.4rem}dt::after{content:":"}
+dt{float:left;clear:left;margin-right:.4rem}dt::after{content:":"}dt:lang(fr)::after{content:"\\a0:"}
 dd{margin:0}
 code{font:.8125rem ui-monospace,monospace}
 small{color:var(--soft)}

@@ -120,7 +120,7 @@ async function proposal(
 async function keyOf(frame: Frame, { secret, uri }: Secret): Promise<Html> {
   const { app } = frame.words.factors
   return html`<p>${app.scan}</p>${await qrCode(uri, app.picture)}
-<p>${app.key}: <code class="key">${secret.match(/.{1,4}/g)?.join(' ') ?? ''}</code></p>
+<p>${app.key} <code class="key">${secret.match(/.{1,4}/g)?.join(' ') ?? ''}</code></p>
 <p><a href="${uri}">${app.openHere}</a></p>`
 }
 

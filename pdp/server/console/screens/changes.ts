@@ -9,7 +9,7 @@ import { RequestProblem } from '../../serve/http/status.ts'
 import { readBackwards } from '../journal-backwards.ts'
 import { address, alert, field, hidden, instant, link, name, words } from '../parts.ts'
 import { lostAccess } from '../sections/lost-access.ts'
-import { table } from '../sections/table.ts'
+import { countOf, pageByPage, type Total, table } from '../sections/table.ts'
 import { daysOf, instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -60,6 +60,7 @@ export async function showChanges(visit: ConsoleVisit): Promise<View> {
   const isSearched = older !== null && entries.length < ROWS_MAX
   const to = (at: PageStart): string =>
     address('changes', { ...state, until: String(at.until), skip: at.skip === 0 ? null : String(at.skip) })
+  const total = await totalOf(visit, { id, head, filter, next: older === null ? null : to(older) })
   return {
     title: 'Changes',
     body: html`<form method="get" action="/console/changes" class="question">${hidden('org', org ?? '')}
@@ -73,11 +74,32 @@ ${field({ name: 'kind', label: 'Show', value: kind, options: KINDS })}
 <button type="submit">Show</button></form>
 <p class="actions">${link(address('changes', { org, log, kind: 'lost', from: 'yesterday' }), 'Who lost access since yesterday?')} · ${link(address('changes', { org, log, kind: 'removals' }), 'Removals')}</p>
 ${unreadTimes(filter)}${kind === 'lost' ? await lostAccess(visit, entries) : EMPTY}
-${table(visit, { id: 'changes', caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Ask', { title: 'Request', isExtra: true }], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), next: older === null ? null : to(older), nextText: isSearched ? 'Search older ones' : 'Older', empty: emptyText(filter) })}
+${table(visit, { id: 'changes', caption: html`Changes up to revision ${String(place.until)}, newest first`, columns: ['Revision', 'Time', 'Actor', 'Change', 'Ask', { title: 'Request', isExtra: true }], rows: entries.map((entry, i) => rowOf(entry, { org, log, isFirst: entries[i - 1]?.revision !== entry.revision })), total, next: older === null ? null : to(older), nextText: isSearched ? 'Search older ones' : 'Older', empty: emptyText(filter) })}
 ${gap ? alert(html`Changes before ${last === undefined ? 'these revisions' : `revision ${last}`} were deleted after their time.`) : EMPTY}
 ${isSearched ? html`<p class="note">The changes after revision ${String(older.until)} were searched, and older ones were not yet.</p>` : EMPTY}
 <p class="actions">${place.until < head || place.skip > 0 ? link(address('changes', state), 'Newest') : EMPTY}</p>`,
   }
+}
+
+/** All changes of a log. How many match a filter is known only after the whole log was searched, so they are not counted. */
+async function totalOf(
+  visit: ConsoleVisit,
+  of: {
+    readonly id: JournalId | null
+    readonly head: number
+    readonly filter: Filter
+    readonly next: string | null
+  },
+): Promise<Total | undefined> {
+  const { id: log, head, filter, next } = of
+  const { actor, text, from, to, kind } = filter
+  if (log === null || [actor, text, from, to, kind].some((one) => one !== '')) return undefined
+  const { store } = visit.deps.management
+  const page = async (place: PageStart | null) => {
+    const { entries: items, older } = await find(store, { log, place: place ?? { until: head, skip: 0 }, filter })
+    return { items, next: older }
+  }
+  return countOf(visit, { id: 'changes', next, pageSize: ROWS_MAX }, pageByPage(page))
 }
 
 function filterOf({ query, reading }: ConsoleVisit): Filter {

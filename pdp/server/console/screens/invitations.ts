@@ -7,7 +7,7 @@ import { asRequestProblem, isFault, RequestProblem } from '../../serve/http/stat
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, called, field, hidden, instant, link, name, problems, status } from '../parts.ts'
 import { knownRoles } from '../sections/known-roles.ts'
-import { table } from '../sections/table.ts'
+import { countOf, table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -63,12 +63,18 @@ async function page(
   })
   const { items, next_page_token: next } = await visit.api<Page>('GET', `${pathOf(visit)}?${parameters}`)
   const mayInvite = visit.may('directory:write')
+  const total = await countOf(
+    visit,
+    { id: 'invitations', next, pageSize: PAGE_SIZE },
+    async () => (await visit.api<Page>('GET', `${pathOf(visit)}?page_size=${SEARCHED_MAX}`)).items,
+  )
   const shown = table(visit, {
     id: 'invitations',
     caption: 'Invitations that nobody has answered yet',
     columns: ['Address', 'Tier and roles', 'Invited by', 'Until', ...(mayInvite ? ['Do'] : [])],
     rows: items.map((one) => [...rowOf(visit, one), ...(mayInvite ? [withdrawal(visit, one)] : [])]),
     next: next === null ? null : address('invitations', { org, page: next }),
+    total,
     empty: html`<p>Nobody is invited. An invitation is a mail with a link, by which a person joins with an account or without one yet:</p><pre tabindex="0"><code>portcullis member invite dora@example.com -o ${shellWord(org ?? 'ORGANIZATION')} --role ${TIERS[3]}</code></pre>`,
   })
   return {

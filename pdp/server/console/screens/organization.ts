@@ -9,7 +9,7 @@ import { RequestProblem } from '../../serve/http/status.ts'
 import { shellWord } from '../answer-texts.ts'
 import { address, alert, called, hidden, link, name, status } from '../parts.ts'
 import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
-import { countOf, table } from '../sections/table.ts'
+import { countOf, pageByPage, table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 import { changeAddress, changeDone } from './change.ts'
@@ -133,12 +133,17 @@ async function grants(visit: ConsoleVisit, org: string): Promise<Html> {
     log === org ? html`here` : log === ENVIRONMENT ? html`everywhere` : html`${name(log)}, above`,
     takeAway(visit, log, grant),
   ])
+  const next = last === undefined ? null : `${last.log} ${last.id}`
+  const total = await countOf(visit, { id: 'roles', next, pageSize: ROWS_MAX }, async (page) =>
+    (await Promise.all(logs.map((log) => store.roleGrants({ log }, page)))).flat(),
+  )
   const shown = table(visit, {
     id: 'roles',
     caption: `Roles that count here, with where they are granted${isWhole ? '' : LEFT_OUT}`,
     columns: ['Subject', 'Role', 'Granted', 'Do'],
     rows,
-    next: nextOf(visit, 'roles', last === undefined ? null : `${last.log} ${last.id}`),
+    next: nextOf(visit, 'roles', next),
+    total,
     empty: html`<p>No role counts here yet${isWhole ? '' : LEFT_OUT}.</p><pre tabindex="0"><code>portcullis role grant ROLE user:alice -o ${shellWord(org)} --app APP</code></pre>`,
   })
   return html`${shown}${await giveRoleForm(visit, null)}`
@@ -148,6 +153,14 @@ async function entitlements(visit: ConsoleVisit, base: string): Promise<Html> {
   const path = `${base}/entitlements?${pageAt(visit.query('entitlements'))}`
   const { items, next_page_token: token } = await visit.api<Page<Entitlement>>('GET', path)
   const mayWrite = visit.may('entitlements:write')
+  const total = await countOf(
+    visit,
+    { id: 'entitlements', next: token, pageSize: ROWS_MAX },
+    pageByPage(async (from: string | null) => {
+      const page = await visit.api<Page<Entitlement>>('GET', `${base}/entitlements?${pageAt(from ?? '')}`)
+      return { items: page.items, next: page.next_page_token }
+    }),
+  )
   const rows = items.map((item) => [
     name(item.key),
     'enabled' in item.value && Object.keys(item.value).length === 1
@@ -157,7 +170,7 @@ async function entitlements(visit: ConsoleVisit, base: string): Promise<Html> {
     String(item.version),
     mayWrite && 'enabled' in item.value ? toggle(visit, item) : EMPTY,
   ])
-  return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table(visit, { id: 'entitlements', caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, next: nextOf(visit, 'entitlements', token), empty: html`<p>The organization has no entitlement yet.</p>` })}`
+  return html`${mayWrite ? freshness(visit, address('organization', { org: visit.organization })) : EMPTY}${table(visit, { id: 'entitlements', caption: 'Entitlements', columns: ['Key', 'Value', 'Enforced by', { title: 'Version', number: true }, 'Do'], rows, total, next: nextOf(visit, 'entitlements', token), empty: html`<p>The organization has no entitlement yet.</p>` })}`
 }
 
 function toggle(visit: ConsoleVisit, { key, value, version }: Entitlement): Html {

@@ -2,7 +2,7 @@
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { SCREEN_LINKS } from '../layout.ts'
 import { address, alert, field, hidden, instant, link, name, status } from '../parts.ts'
-import { table } from '../sections/table.ts'
+import { countOf, pageByPage, table } from '../sections/table.ts'
 import { freshness, mustSignInAgain } from '../step-up.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -23,6 +23,7 @@ type Stream = {
   readonly dead_letters: number
   readonly dropped: number
 }
+type Page = { readonly items: readonly Stream[]; readonly next: string | null }
 type Facts = readonly (readonly [title: string, value: Html | string])[]
 const DONE: { readonly [action: string]: string } = {
   pause: 'The stream is paused. Its receiver is sent a stream-updated event first.',
@@ -39,8 +40,11 @@ export async function showStreams(visit: ConsoleVisit): Promise<View> {
 async function list(visit: ConsoleVisit): Promise<View> {
   const { organization: org, query } = visit
   const after = query('after')
-  const path = `/v1/streams${after === '' ? '' : `?after=${encodeURIComponent(after)}`}`
-  const page = await visit.api<{ readonly items: readonly Stream[]; readonly next: string | null }>('GET', path)
+  const pageAt = (from: string | null): Promise<Page> =>
+    visit.api('GET', `/v1/streams${from === null ? '' : `?after=${encodeURIComponent(from)}`}`)
+  const page = await pageAt(after === '' ? null : after)
+  const counted = { id: 'streams', next: page.next, pageSize: page.items.length }
+  const total = await countOf(visit, counted, pageByPage(pageAt))
   const rows = page.items.map((stream) => [
     html`${link(address('streams', { org, stream: stream.stream_id }), name(stream.client_id))} <span class="note">of ${stream.organization === null ? 'all organizations' : name(stream.organization)}</span>`,
     state(stream),
@@ -65,6 +69,7 @@ ${table(visit, {
   ],
   rows,
   next: page.next === null ? null : address('streams', { org, after: page.next }),
+  total,
   empty: html`<p>${after === '' ? 'No receiver has a stream yet. A client with the scope ssf.manage makes one:' : 'There are no more streams.'}</p><pre tabindex="0"><code>portcullis client put receiver --scope ssf.manage --secret-file receiver-secret</code></pre>`,
 })}`,
   }

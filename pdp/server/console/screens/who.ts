@@ -19,7 +19,7 @@ import {
 import { didYouMeanPerson, nobody } from '../sections/near-people.ts'
 import { reachOf } from '../sections/reach.ts'
 import { typesFor } from '../sections/suggestions.ts'
-import { table } from '../sections/table.ts'
+import { countOf, pageByPage, table } from '../sections/table.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
 const PAGE_SIZE = 100
@@ -160,7 +160,7 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
     if (query('format') === 'csv') return await exportOf(visit, list)
     const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
     const unknown = page.items.length === 0 ? await unknownIn(visit, list) : EMPTY
-    return { title, body: html`${form}${unknown}${pageOf(visit, list, page)}` }
+    return { title, body: html`${form}${unknown}${await pageOf(visit, list, page)}` }
   } catch (err) {
     const { code, message, issues } = asRequestProblem(err)
     if (code !== 'request_invalid') throw err
@@ -220,7 +220,7 @@ function read(visit: ConsoleVisit, { kind, body }: List, page: { size: number; t
   return visit.api<Page>('POST', `/v1/organizations/${org}/${what}?${query}`, body())
 }
 
-function pageOf(visit: ConsoleVisit, list: List, page: Page): Html {
+async function pageOf(visit: ConsoleVisit, list: List, page: Page): Promise<Html> {
   const { query, organization: org } = visit
   const state = {
     org,
@@ -237,9 +237,17 @@ function pageOf(visit: ConsoleVisit, list: List, page: Page): Html {
   const undecided = page.undecided.map(
     ({ item, missing_context: missing }) => html`<li>${name(item)}: needs ${missing.join(', ')}</li>`,
   )
+  const total = await countOf(
+    visit,
+    { id: 'list', next: page.next_page_token, pageSize: PAGE_SIZE },
+    pageByPage(async (from: string | null) => {
+      const { items, next_page_token: next } = await read(visit, list, { size: EXPORT_PAGE_SIZE, token: from ?? '' })
+      return { items, next }
+    }),
+  )
   return html`${page.complete ? EMPTY : alert('The list is not complete: something in it could not be decided.')}
 ${undecided.length === 0 ? EMPTY : html`<ul class="details">${undecided}</ul>`}
-${table(visit, { id: 'list', caption: list.caption, columns: ['Name', 'Ask'], rows, file: address(list.kind, { ...state, format: 'csv' }), next: page.next_page_token === null ? null : address(list.kind, { ...state, page: page.next_page_token }), empty: page.next_page_token === null ? nothing(visit, list.kind) : html`<p>Nothing on this page; there is another one.</p>` })}
+${table(visit, { id: 'list', caption: list.caption, columns: ['Name', 'Ask'], rows, total, file: address(list.kind, { ...state, format: 'csv' }), next: page.next_page_token === null ? null : address(list.kind, { ...state, page: page.next_page_token }), empty: page.next_page_token === null ? nothing(visit, list.kind) : html`<p>Nothing on this page; there is another one.</p>` })}
 ${page.next_page_token === null ? html`<p class="note">That is all, read in one snapshot.</p>` : page.revision_unchanged ? EMPTY : html`<p class="note">Something changed since the first page.</p>`}`
 }
 

@@ -91,8 +91,26 @@ export async function countOf(
   return await Promise.race([counting, delay(COUNT_MS_MAX, undefined, { ref: false })])
 }
 
+type ReadPage<Token> = (
+  from: Token | null,
+) => Promise<{ readonly items: readonly unknown[]; readonly next: Token | null }>
+
+/** Reads a list that comes page by page, for `countOf`: its first `countMax` rows, or a few more. */
+export const pageByPage =
+  <Token>(read: ReadPage<Token>) =>
+  async ({ countMax }: { readonly countMax: number }): Promise<readonly unknown[]> => {
+    const found: unknown[] = []
+    let from: Token | null = null
+    do {
+      const { items, next }: Awaited<ReturnType<ReadPage<Token>>> = await read(from)
+      found.push(...items)
+      from = next
+    } while (from !== null && found.length < countMax)
+    return found
+  }
+
 const counted = (count: number, size: number, before: string, after: string): string =>
-  count > COUNTED_MAX ? `${before}${COUNTED_MAX / size}${after}` : String(Math.ceil(count / size))
+  count > COUNTED_MAX ? `${before}${Math.floor(COUNTED_MAX / size)}${after}` : String(Math.ceil(count / size))
 
 export type Shown = { readonly titles: readonly string[]; readonly rows: readonly Row[]; readonly isPart: boolean }
 

@@ -1,6 +1,6 @@
 /** The table of the console: sorted, paged and exported by its address alone. */
 import { expect, test } from 'vitest'
-import { countOf, linesOf, type Place, table } from '../../../../../pdp/server/console/sections/table.ts'
+import { countOf, linesOf, pageByPage, type Place, table } from '../../../../../pdp/server/console/sections/table.ts'
 import { html } from '../../../../../pdp/shared/base/html.ts'
 
 const at = (url: string | null): Place => ({
@@ -66,6 +66,23 @@ test.each([
   const page = shown(place, ROWS, { next: '/console/x?page=def', ...(total === undefined ? {} : { total }) })
   expect(page).toContain(`<span class="count">${rows}</span>`)
   expect(page).toContain(pages)
+})
+
+test.each([
+  [250, '250', 'Page 2 of 5 '],
+  [1_300, '1000+', 'Page 2 of more than 16 '],
+])('counts %i rows that an API gives page by page, and no page beyond the bound', async (count, rows, pages) => {
+  const place = at('/console/x?page=abc&at=docs.2')
+  const froms: (number | null)[] = []
+  const read = pageByPage(async (from: number | null) => {
+    froms.push(from)
+    const end = Math.min(count, (from ?? 0) + 100)
+    return { items: Array.from({ length: end - (from ?? 0) }), next: end === count ? null : end }
+  })
+  const total = await countOf(place, { id: 'docs', next: '/console/x?page=def', pageSize: 60 }, read)
+  const page = shown(place, ROWS, { next: '/console/x?page=def', total })
+  expect([page.includes(`<span class="count">${rows}</span>`), page.includes(pages)]).toEqual([true, true])
+  expect(froms).toHaveLength(Math.min(11, Math.ceil(count / 100)))
 })
 
 test('counts nothing where all rows are on one page', async () => {
