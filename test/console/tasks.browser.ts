@@ -1,4 +1,5 @@
-/** Twelve tasks of an operator, from the start page: each at most five clicks, and one typed field where a name is needed. */
+/** Twelve tasks of an operator, from the start page: each at most five clicks, one typed field where a name is needed, and the counts of the book. */
+import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { OwnWorld } from './own-world.ts'
@@ -6,6 +7,8 @@ import { useTabs } from './tabs.ts'
 import { MODEL } from './world.ts'
 
 const CLICKS_MAX = 5
+/** The table of the book: task, before, now. */
+const TABLE = readFileSync('docs/console.md', 'utf8')
 
 let world: OwnWorld
 const open = useTabs((made) => {
@@ -21,7 +24,8 @@ beforeEach(async () => {
   fields = 0
 })
 afterEach(() => {
-  console.log(`${expect.getState().currentTestName}: ${clicks} clicks, ${fields} typed fields`)
+  const [number] = (expect.getState().currentTestName ?? '').split(' ')
+  expect(TABLE).toMatch(new RegExp(`^\\| ${number} .*\\| ${clicks}, ${fields} \\|$`, 'm'))
   expect([clicks <= CLICKS_MAX, fields <= 1]).toEqual([true, true])
 })
 
