@@ -3,13 +3,13 @@
  * expressions are read that our templates can express: members of `request` and `token`, texts, and `+`.
  */
 
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import type { Check } from '../routes/checks.ts'
 import type { Source, Template } from '../routes/template.ts'
 import { describeSource } from '../routes/template.ts'
 
 export const MAPPING_KEY = 'x-authzen-mapping'
-type Members = { readonly [name: string]: unknown }
 /** A check as a route file writes it. */
 export type CheckText = string | { readonly all: readonly string[] }
 
@@ -41,7 +41,7 @@ export function checkOfMapping(mapping: unknown, nameOf: (name: string) => strin
   }
 }
 
-function checkOf(evaluation: Members, nameOf: (name: string) => string): string {
+function checkOf(evaluation: JsonMembers, nameOf: (name: string) => string): string {
   const { subject, action, resource } = exactly(evaluation, 'the evaluation', ['subject', 'action', 'resource'])
   const { type: subjectType, id: subjectId } = exactly(subject, 'subject', ['type', 'id'])
   // The subject must be the token's: any other would be chosen by the client.
@@ -132,7 +132,7 @@ function selection(source: Source): string {
   }
 }
 
-function exactly(value: unknown, place: string, names: readonly string[]): Members {
+function exactly(value: unknown, place: string, names: readonly string[]): JsonMembers {
   const members = membersOf(value, place)
   for (const name of names) if (!(name in members)) throw new MappingError(`${place} lacks ${name}`)
   const other = Object.keys(members).find((name) => !names.includes(name))
@@ -140,7 +140,7 @@ function exactly(value: unknown, place: string, names: readonly string[]): Membe
   return members
 }
 
-function membersOf(value: unknown, place: string): Members {
+function membersOf(value: unknown, place: string): JsonMembers {
   if (isJsonObject(value)) return { ...value }
   throw new MappingError(`${place} must be an object`)
 }

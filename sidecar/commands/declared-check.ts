@@ -2,6 +2,7 @@
  * The check that a tool of an MCP server declares for its calls (COAZ-MCP, draft 1), in the words of a route file. It is for people who
  * write a rule: a server must not choose what is asked about its own calls.
  */
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 
 const EVALUATIONS_MAX = 8
@@ -24,7 +25,7 @@ export function declaredCheck(mapping: unknown): string | null {
 }
 
 /** About the subject of the token, as every check is. */
-function checkOf({ subject, action, resource }: { readonly [name: string]: unknown }): string | null {
+function checkOf({ subject, action, resource }: JsonMembers): string | null {
   const id = isJsonObject(subject) ? (subject.id ?? TOKEN_SUBJECT) : TOKEN_SUBJECT
   if (id !== TOKEN_SUBJECT || !isJsonObject(action) || !isJsonObject(resource)) return null
   const resourceId = idOf(resource.id)

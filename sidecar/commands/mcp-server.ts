@@ -1,5 +1,6 @@
 /** Asks a running MCP server for its tools: in the new revision of the protocol, or after a handshake if the server does not know it. */
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { VERSION_KEY } from '../mcp/message.ts'
@@ -18,9 +19,8 @@ export type McpTool = {
 }
 export type McpServer = { readonly url: URL; readonly tools: readonly McpTool[] }
 
-type Members = { readonly [name: string]: unknown }
 /** `fields`: header fields of the session or of the revision. `meta`: the `_meta` member of each message. */
-type Manner = { readonly fields: { readonly [name: string]: string }; readonly meta: Members | null }
+type Manner = { readonly fields: { readonly [name: string]: string }; readonly meta: JsonMembers | null }
 
 const TIMEOUT_MS = 20_000
 const BYTES_MAX = 8 * 1024 * 1024
@@ -72,7 +72,7 @@ async function shakeHands(asking: Asking): Promise<Manner> {
   return { fields, meta: null }
 }
 
-async function allPages(asking: Asking, first: Members, manner: Manner): Promise<readonly McpTool[]> {
+async function allPages(asking: Asking, first: JsonMembers, manner: Manner): Promise<readonly McpTool[]> {
   const tools = toolsIn(first)
   for (let page = first; typeof page.nextCursor === 'string'; ) {
     if (tools.length > RULES_MAX) throw new ConfigError([`the server has more than ${RULES_MAX} tools`])
@@ -85,7 +85,7 @@ async function allPages(asking: Asking, first: Members, manner: Manner): Promise
   return tools
 }
 
-function toolsIn({ tools }: Members): McpTool[] {
+function toolsIn({ tools }: JsonMembers): McpTool[] {
   if (!Array.isArray(tools)) throw new TypeError('its list of tools is none')
   return tools.map((tool: unknown) => {
     if (!isJsonObject(tool) || typeof tool.name !== 'string') throw new TypeError('a tool of its list has no name')
@@ -113,7 +113,7 @@ class Asking {
   }
 
   /** Rejects with Error when the answer has no result. */
-  async ask(method: string, params: Members, { fields, meta }: Manner) {
+  async ask(method: string, params: JsonMembers, { fields, meta }: Manner) {
     this.#id += 1
     const id = this.#id
     const message = { jsonrpc: '2.0', id, method, params: meta === null ? params : { ...params, _meta: meta } }
@@ -146,7 +146,7 @@ class Asking {
 }
 
 /** The message with this id, from a document or from a stream of events, which may stay open. */
-async function readAnswer(response: Response, id: number): Promise<Members> {
+async function readAnswer(response: Response, id: number): Promise<JsonMembers> {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
@@ -167,7 +167,7 @@ async function readAnswer(response: Response, id: number): Promise<Members> {
   return message
 }
 
-function dataOf(event: string): Members | null {
+function dataOf(event: string): JsonMembers | null {
   const lines = [...event.matchAll(/^data: ?(.*)$/gm)].map(([, line = '']) => line)
   if (lines.length === 0 || lines.every((line) => line === '')) return null
   const message: unknown = JSON.parse(lines.join('\n'))

@@ -1,6 +1,7 @@
 /** Reads the operations of an OpenAPI document (2.0 to 3.1) that a first route file needs. */
 import { parse } from 'yaml'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
 import { ConfigError } from '../../pdp/shared/process/exit.ts'
 import { MAPPING_KEY } from './coaz.ts'
@@ -21,7 +22,6 @@ export type ApiDescription = {
   /** Origin of the first server; null when it has none. */
   readonly origin: string | null
 }
-type Members = { readonly [name: string]: unknown }
 
 /** Stands for the host of a server URL that has none. */
 const RELATIVE = 'http://relative.invalid'
@@ -59,7 +59,7 @@ export function readOpenApi(source: string, path: string): ApiDescription {
 }
 
 /** The path of the list in a successful JSON answer, if the answer is a list or has exactly one; null otherwise. */
-function listOf({ responses }: Members, document: Members): string | null {
+function listOf({ responses }: JsonMembers, document: JsonMembers): string | null {
   const answer = resolved(membersOf(responses)?.['200'], document)
   const schema = answer?.schema ?? membersOf(membersOf(answer?.content)?.['application/json'])?.schema
   const found = resolved(schema, document)
@@ -70,7 +70,7 @@ function listOf({ responses }: Members, document: Members): string | null {
 }
 
 /** Follows a reference within the document. A chain of references is not followed, since it is hardly worth it. */
-function resolved(value: unknown, document: Members): Members | null {
+function resolved(value: unknown, document: JsonMembers): JsonMembers | null {
   const members = membersOf(value)
   const reference = members?.$ref
   if (typeof reference !== 'string' || !reference.startsWith('#/')) return members
@@ -78,7 +78,7 @@ function resolved(value: unknown, document: Members): Members | null {
   return membersOf(names.reduce((at: unknown, name) => membersOf(at)?.[name], document))
 }
 
-function parsed(source: string, path: string): Members {
+function parsed(source: string, path: string): JsonMembers {
   try {
     return membersOf(jsonOf(source) ?? parse(source)) ?? {}
   } catch (err) {
@@ -99,7 +99,7 @@ function jsonOf(source: string): unknown {
 const isWithoutCredentials = (security: unknown): boolean => Array.isArray(security) && security.length === 0
 
 /** OpenAPI 2.0 describes its one server by other members. */
-function swaggerServer({ host, basePath }: Members): unknown {
+function swaggerServer({ host, basePath }: JsonMembers): unknown {
   const origin = typeof host === 'string' ? `https://${host}` : ''
   return [{ url: `${origin}${typeof basePath === 'string' ? basePath : ''}` }]
 }
@@ -121,4 +121,4 @@ const withDefaults = (url: string, variables: unknown): string =>
     return typeof value === 'string' ? value : written
   })
 
-const membersOf = (value: unknown): Members | null => (isJsonObject(value) ? { ...value } : null)
+const membersOf = (value: unknown): JsonMembers | null => (isJsonObject(value) ? { ...value } : null)

@@ -36,8 +36,6 @@ import { type StepUp, satisfies, signInOf } from '../routes/step-up.ts'
 import type { JudgeJson } from '../routes/value-readings.ts'
 import { requestValues } from '../routes/values.ts'
 
-/** The route is not known. */
-export type Arrived = { readonly stage: 'arrived' }
 type Matched = {
   readonly request: InboundRequest
   readonly route: Route
@@ -91,7 +89,7 @@ export type Refused = Omit<WithQuestions, 'identity'> &
     readonly rpc: RpcReply | null
   }
 export type Decided = Allowed | Refused
-export type Stage = Arrived | Routed | Verified | Authenticated | Prepared | Decided
+export type Stage = typeof ARRIVED | Routed | Verified | Authenticated | Prepared | Decided
 
 /** The reason for which an answer of the PDP does not allow a request. */
 export type DenialReason =
@@ -120,7 +118,8 @@ export type EvaluationDeps = {
 }
 type PrepareDeps = Pick<EvaluationDeps, 'mcpSessions'>
 
-export const ARRIVED: Arrived = { stage: 'arrived' }
+/** The route is not known. */
+export const ARRIVED = { stage: 'arrived' } as const
 
 /** Throws RequestError. */
 export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request: InboundRequest): Routed {

@@ -1,6 +1,6 @@
 /** The signed assertion (a JWT, RFC 7519): the service verifies by it who calls, and need not trust whoever reaches its port. */
 import { createECDH, createPrivateKey, hash, hkdfSync, type KeyObject, sign } from 'node:crypto'
-import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { publicMembers } from '../../pdp/shared/token/keys.ts'
 import type { Identity } from './fields.ts'
 import { FIELD_CHARS_MAX, verifiedClaim } from './identity-fields.ts'

@@ -1,6 +1,6 @@
 /** Builds the header fields for the upstream: the sidecar's own, and the client's without those that servers trust as set by a proxy. */
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
-import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { foldName, isPlainName, REMEMBERED_CHARS_MAX, REMEMBERED_MAX } from './folding.ts'
 import { type IdentityField, identityFields } from './identity-fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CONNECTION_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'

@@ -1,6 +1,6 @@
 /** Fields in which a service learns the bearer by names and claims of its own choice, such as `Remote-Groups`. */
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
-import type { JsonMembers } from '../../pdp/shared/token/jws.ts'
 
 export type IdentityField = {
   /** The name of the field, in lower case. */

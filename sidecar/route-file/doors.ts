@@ -2,12 +2,13 @@
 
 import { isSeq, type Node } from 'yaml'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
+import type { KeyPairFiles } from '../../pdp/shared/process/key-pair-files.ts'
 import { isLoopback, type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
 import { DOOR_PROFILES, type DoorProfile, isHttpProfile } from '../http/door-fields.ts'
 import type { MovedPaths } from '../http/upstream-entry.ts'
 import { usesBody } from '../routes/checks.ts'
 import type { Route } from '../routes/route.ts'
-import { readPath, readTls, type TlsEntry } from './peers.ts'
+import { readPath, readTls } from './peers.ts'
 import { DOOR } from './words/peer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
@@ -16,7 +17,7 @@ export type DoorEntry = {
   readonly profile: DoorProfile
   readonly listen: DoorAddress
   /** Null: the door takes plain text. */
-  readonly tls: TlsEntry | null
+  readonly tls: KeyPairFiles | null
   /** Null: the gateway sends no secret. */
   readonly secretFile: string | null
   /** True: the gateway sends the bodies of requests. */

@@ -1,5 +1,6 @@
 /** Reads the issuers and the PDP that a route file names, and the sidecar's own certificate. */
 import type { Node } from 'yaml'
+import type { KeyPairFiles } from '../../pdp/shared/process/key-pair-files.ts'
 import { isLoopback, withoutBrackets } from '../../pdp/shared/process/listen.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
 import type { IssuerTerms } from '../../pdp/shared/token/issuer-claims.ts'
@@ -33,12 +34,6 @@ export type PdpEntry = PeerFiles & {
   readonly insecure: boolean
   /** File with the token that authenticates the sidecar to the PDP, read for each stream; null: no token is sent. */
   readonly tokenFile: string | null
-}
-export type TlsEntry = {
-  readonly certFile: string
-  readonly keyFile: string
-  /** Certificate authorities of client certificates; null: no client certificate is requested. */
-  readonly clientCaFile: string | null
 }
 
 /** `resources`: the audience of tokens whose issuer names no other. */
@@ -157,7 +152,7 @@ function readAddress(reader: YamlReader, node: Node | null): string | null {
   return null
 }
 
-export function readTls(reader: YamlReader, node: Node | null): TlsEntry | null {
+export function readTls(reader: YamlReader, node: Node | null): KeyPairFiles | null {
   if (node === null) return null
   const members = reader.members(node, 'tls', TLS)
   if (members === null) return null

@@ -2,6 +2,7 @@
 import type { Node } from 'yaml'
 import type { Network } from '../../pdp/shared/base/addresses.ts'
 import { isId } from '../../pdp/shared/domain/names.ts'
+import type { KeyPairFiles } from '../../pdp/shared/process/key-pair-files.ts'
 import type { AssertionEntry } from '../http/assertion.ts'
 import type { Cors } from '../http/cors.ts'
 import { type HeaderNames, passIssue } from '../http/fields.ts'
@@ -24,7 +25,7 @@ import {
 } from './format.ts'
 import { readLimits, readNetwork } from './limits.ts'
 import { readMode, shadowRouteOf } from './options.ts'
-import { type IssuerEntry, type PdpEntry, readTls, type TlsEntry } from './peers.ts'
+import { type IssuerEntry, type PdpEntry, readTls } from './peers.ts'
 import { parseRoutes } from './routes.ts'
 import { readSignIn, type SignInEntry } from './sign-in.ts'
 import { parseTests, type RouteTest } from './tests.ts'
@@ -52,7 +53,7 @@ export type RouteFile = {
   readonly upstream: UpstreamEntry
   readonly pdp: PdpEntry
   /** TLS of the data port; null: plain text. */
-  readonly tls: TlsEntry | null
+  readonly tls: KeyPairFiles | null
   /** The listeners at which gateways ask. */
   readonly doors: readonly DoorEntry[]
   /** How browsers sign in; null: the file has no sign-in. */

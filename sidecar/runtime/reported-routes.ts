@@ -27,12 +27,6 @@ const WARNINGS_MAX = 50
 const TESTS_RUN_MAX = 500
 
 type Reported = Pick<LoadedConfig, 'file' | 'hash'>
-export type ReportedRoutes = RouteSource & {
-  /** The routes of this configuration are in force, and are counted from now on. */
-  show(config: Reported): void
-  /** Never throws. */
-  decided: Metrics['decided']
-}
 type InForce = {
   readonly config: Reported
   /** The result of `table`, once it has resolved. */
@@ -44,7 +38,12 @@ type InForce = {
 
 const begun = (config: Reported): InForce => ({ config, known: null, table: null, explain: null })
 
-export function createReportedRoutes(started: Reported): ReportedRoutes {
+export function createReportedRoutes(started: Reported): RouteSource & {
+  /** The routes of this configuration are in force, and are counted from now on. */
+  show(config: Reported): void
+  /** Never throws. */
+  decided: Metrics['decided']
+} {
   let inForce = begun(started)
   let counts = new Map<string, { requests: number; denied: number; shadowed: number }>()
 

@@ -1,8 +1,9 @@
 /** One issuer where people sign in, reached by `openid-client`: authorization code with PKCE, refresh, and signing out. */
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
 import { readAtMost } from '../../pdp/shared/base/http-json.ts'
+import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { isAlgorithm } from '../../pdp/shared/token/algorithms.ts'
-import { type JsonMembers, members } from '../../pdp/shared/token/jws.ts'
+import { members } from '../../pdp/shared/token/jws.ts'
 import { readableAnswer, readFailure } from '../../pdp/shared/token/provider-failure.ts'
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'
 import type { ProviderEntry } from '../route-file/sign-in.ts'

@@ -6,8 +6,11 @@ import { answer, requestOf, requireCaller } from './node-request.ts'
 
 export type { Caller, GuardOptions } from './guard.ts'
 
-type ExpressRequest = IncomingMessage & { readonly originalUrl: string; readonly params: unknown }
-type Handler = (req: ExpressRequest, res: ServerResponse, next: (error?: unknown) => void) => void
+type Handler = (
+  req: IncomingMessage & { readonly originalUrl: string; readonly params: unknown },
+  res: ServerResponse,
+  next: (error?: unknown) => void,
+) => void
 
 /**
  * `allow(relation, resource)` makes the handler that stands before yours; `callerOf(req)` says who was allowed.

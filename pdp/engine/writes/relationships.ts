@@ -28,15 +28,17 @@ export type RelationshipsWrite = {
   readonly delete?: readonly TupleInput[]
   readonly if?: readonly { readonly tuple: TupleInput; readonly exists: boolean }[]
 }
-type Parsed = {
+
+/** Throws PdpError `request_invalid` with every issue and its place. A tuple that could never count may still be deleted. */
+export function parseRelationships(
+  input: RelationshipsWrite,
+  restriction: Restriction,
+): {
   readonly changes: readonly Extract<Change, { kind: 'tuple' }>[]
   /** The place of each change in the input. */
   readonly places: readonly string[]
   readonly preconditions: readonly Precondition[]
-}
-
-/** Throws PdpError `request_invalid` with every issue and its place. A tuple that could never count may still be deleted. */
-export function parseRelationships(input: RelationshipsWrite, restriction: Restriction): Parsed {
+} {
   const issues: ValidationIssue[] = []
   const seen = new Set<string>()
   const read = (tuple: TupleInput, place: string): Tuple => {

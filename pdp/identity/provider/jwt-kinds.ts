@@ -1,7 +1,8 @@
 /** RFC 8725 section 3.12: one kind of JWT must not pass as another. Checks the header's `typ`, which oidc-provider ignores. */
 import { decodeProtectedHeader } from 'jose'
 import { errors } from 'oidc-provider'
-import { hasType, type JsonMembers } from '../../shared/token/jws.ts'
+import type { JsonMembers } from '../../shared/base/json-text.ts'
+import { hasType } from '../../shared/token/jws.ts'
 
 // RFC 7523 and OpenID Connect define no type: most JWTs have none, or the general one.
 const isPlain = (header: JsonMembers): boolean => header.typ === undefined || hasType(header, 'jwt')

@@ -1,5 +1,8 @@
 /** Reads parts of a text that is known to be JSON, since JSON.parse hides repeated names and the digits of numbers. */
 
+/** The members of an object whose values were not looked at yet. */
+export type JsonMembers = { readonly [name: string]: unknown }
+
 /** The place after the closing quote of the string that begins at `at`. */
 export function endOfString(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {

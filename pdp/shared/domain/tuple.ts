@@ -18,6 +18,8 @@ export type Tuple = {
   readonly expiresAtMs: number | null
   readonly condition?: TupleCondition
 }
+/** The parts that tell a tuple from all others. */
+export type TupleKey = Pick<Tuple, 'object' | 'relation' | 'subject'>
 /** A source of names that may be items of a list. */
 export type NameSource =
   /** Objects of tuples; subjects of tuples, usersets (`type:id#relation`) and `type:*` among them; subjects of role grants. */

@@ -1,6 +1,7 @@
 /** Parses the claims of a verified access token (RFC 9068 section 2.2). */
+import type { JsonMembers } from '../base/json-text.ts'
 import { TokenError } from './errors.ts'
-import { type JsonMembers, members } from './jws.ts'
+import { members } from './jws.ts'
 
 /**
  * The claims of a verified access token.

@@ -14,16 +14,6 @@ import { importPublic, isForVerifying, publicMembers } from './keys.ts'
 import type { Nonces } from './nonces.ts'
 import type { ReplayMemory, UsedProof } from './replay.ts'
 
-export type ProofVerifierOptions = {
-  readonly clock: () => number
-  readonly replay: ReplayMemory
-  /** Proofs must contain one of these nonces; null: proofs need no nonce. */
-  readonly nonces?: Nonces | null
-  /** A proof is valid for this long after its `iat`. */
-  readonly ageMaxMs?: number
-  /** How far `iat` may be in the future, to tolerate clock skew. */
-  readonly futureLeewayMs?: number
-}
 export type ProofRequest = {
   /** Every DPoP field of the request. */
   readonly proofs: readonly string[]
@@ -46,7 +36,16 @@ const PROOF_CHARS_MAX = 8_192
 const JTI_CHARS_MAX = 1_024
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
-export function createProofVerifier(options: ProofVerifierOptions): ProofVerifier {
+export function createProofVerifier(options: {
+  readonly clock: () => number
+  readonly replay: ReplayMemory
+  /** Proofs must contain one of these nonces; null: proofs need no nonce. */
+  readonly nonces?: Nonces | null
+  /** A proof is valid for this long after its `iat`. */
+  readonly ageMaxMs?: number
+  /** How far `iat` may be in the future, to tolerate clock skew. */
+  readonly futureLeewayMs?: number
+}): ProofVerifier {
   const { clock, replay, nonces = null, ageMaxMs = 60_000, futureLeewayMs = 10_000 } = options
   const keys = createKeyCache()
 

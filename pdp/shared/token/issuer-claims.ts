@@ -1,7 +1,8 @@
 /** Reads the access tokens of an issuer other than the PDP: which claims name its subject, client, organization and groups. */
+import type { JsonMembers } from '../base/json-text.ts'
 import { type AccessClaims, ID_CHARS_MAX, type IssuerNames, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
-import { hasType, type JsonMembers, type Jws, members } from './jws.ts'
+import { hasType, type Jws, members } from './jws.ts'
 
 /** The terms for an issuer, in a route file and in the PDP's trusted issuers alike, so that both read a token in the same way. */
 export type IssuerTerms = {

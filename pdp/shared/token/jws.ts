@@ -1,8 +1,7 @@
 /** Parses a compact JWS (RFC 7515 section 7.1) strictly: three parts, canonical base64url, UTF-8, JSON objects. */
 import { lowerAscii } from '../base/blanks.ts'
+import type { JsonMembers } from '../base/json-text.ts'
 
-/** Has no prototype, so that lookups find only names that were sent. */
-export type JsonMembers = { readonly [name: string]: unknown }
 export type Jws = {
   readonly header: JsonMembers
   readonly payload: JsonMembers
@@ -44,7 +43,7 @@ function parseMembers(part: string): JsonMembers | null {
   }
 }
 
-/** A JSON object without a prototype; null for any other value. */
+/** A JSON object without a prototype, so that lookups find only names that were sent; null for any other value. */
 export function members(value: unknown): JsonMembers | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
   return Object.assign(Object.create(null), value)

@@ -1,8 +1,9 @@
 /** An issuer's public keys: loads a key set, keeps it for a limited time, and reloads it when needed. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import type { JsonMembers } from '../base/json-text.ts'
 import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm, jwkSuits, keySuits } from './algorithms.ts'
 import { TokenError } from './errors.ts'
-import { type JsonMembers, members } from './jws.ts'
+import { members } from './jws.ts'
 
 /** One public key of a set. An unchanged key stays the same object after a reload. */
 export type VerifyKey = {

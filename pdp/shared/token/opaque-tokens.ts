@@ -1,7 +1,8 @@
 /** Asks an issuer about tokens that only the issuer can read (RFC 7662). */
 import { lowerAscii } from '../base/blanks.ts'
+import type { JsonMembers } from '../base/json-text.ts'
 import { TokenError } from './errors.ts'
-import { type JsonMembers, members } from './jws.ts'
+import { members } from './jws.ts'
 import { type Fetch, readJson } from './remote-keys.ts'
 
 /** Claims of an active token, as the issuer says them. Throws TokenError `token_invalid` or `issuer_unavailable`. */

@@ -4,9 +4,9 @@
  */
 import { JOSEError } from 'jose/errors'
 import { compactVerify } from 'jose/jws/compact/verify'
+import type { JsonMembers } from '../base/json-text.ts'
 import { type AlgorithmName, isAlgorithm } from './algorithms.ts'
 import { TokenError } from './errors.ts'
-import type { JsonMembers } from './jws.ts'
 import type { KeySource, VerifyKey } from './keys.ts'
 
 /**

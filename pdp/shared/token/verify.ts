@@ -1,10 +1,11 @@
 /** Verifies access tokens (RFC 9068 section 4), and caches verified tokens by digest. */
 import { hash } from 'node:crypto'
+import type { JsonMembers } from '../base/json-text.ts'
 import type { AlgorithmName } from './algorithms.ts'
 import { type AccessClaims, optionalInstant, parseClaims } from './claims.ts'
 import { TokenError } from './errors.ts'
 import { EXTERNAL_MARK, type IssuerTerms, readIssuerClaims, requireAccessToken } from './issuer-claims.ts'
-import { type JsonMembers, type Jws, parseJws, TOKEN_CHARS_MAX } from './jws.ts'
+import { type Jws, parseJws, TOKEN_CHARS_MAX } from './jws.ts'
 import type { KeySource } from './keys.ts'
 import { INTROSPECTED_MS, type Introspect, requireIntrospected } from './opaque-tokens.ts'
 import { describeSlash } from './remote-keys.ts'

@@ -1,8 +1,9 @@
 /** Creates our stream at a transmitter, or finds the one that was created before (SSF 1.0 section 8.1.1). */
+import type { JsonMembers } from '../../shared/base/json-text.ts'
 import { members } from '../../shared/token/jws.ts'
 import { ACTED_ON } from './effects.ts'
 import type { MadeStream, ReceivedStream } from './streams.ts'
-import { type Members, type Metadata, POLL, PUSH, type Transmitter, TransmitterError } from './transmitter.ts'
+import { type Metadata, POLL, PUSH, type Transmitter, TransmitterError } from './transmitter.ts'
 
 /** Our stream at the transmitter. `pollUrl`: where we poll; null when events are pushed. */
 export type Stream = {
@@ -40,7 +41,7 @@ export async function makeStream(transmitter: Transmitter, wanted: Wanted): Prom
   return change(transmitter, wanted, found)
 }
 
-function requestOf({ stream, pushUrl, pushAuthorization }: Wanted): Members {
+function requestOf({ stream, pushUrl, pushAuthorization }: Wanted): JsonMembers {
   const { ssf, receiverId } = stream
   const delivery =
     ssf.delivery === 'push'
@@ -53,7 +54,7 @@ function requestOf({ stream, pushUrl, pushAuthorization }: Wanted): Members {
 const descriptionOf = (receiverId: string): string => `Portcullis ${receiverId}`
 
 /** Finds our stream by its id or, if that is unknown, by its description. */
-async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<Members | null> {
+async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<JsonMembers | null> {
   const { configurationEndpoint: url } = wanted.metadata
   const { stream, receiverId } = wanted.stream
   if (stream !== null) {
@@ -65,7 +66,7 @@ async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<Mem
   return all.find(({ description }) => description === descriptionOf(receiverId)) ?? null
 }
 
-async function listStreams(transmitter: Transmitter, url: string): Promise<readonly Members[]> {
+async function listStreams(transmitter: Transmitter, url: string): Promise<readonly JsonMembers[]> {
   const { status, body } = await transmitter.call('GET', url, { statuses: [200, 404] })
   // SSF 1.0 section 8.1.1.2 demands a list, but some transmitters with one stream for each receiver answer with that stream alone.
   const items: readonly unknown[] = Array.isArray(body) ? body : [body]
@@ -86,7 +87,7 @@ async function create(transmitter: Transmitter, wanted: Wanted): Promise<Stream>
   return change(transmitter, wanted, only)
 }
 
-async function change(transmitter: Transmitter, wanted: Wanted, found: Members): Promise<Stream> {
+async function change(transmitter: Transmitter, wanted: Wanted, found: JsonMembers): Promise<Stream> {
   const { configurationEndpoint: url } = wanted.metadata
   const body = { stream_id: found.stream_id, ...requestOf(wanted) }
   const answer = await transmitter.call('PATCH', url, { statuses: [200, ...NO_PATCH], body })
@@ -103,14 +104,14 @@ export async function deleteStream(transmitter: Transmitter, metadata: Metadata,
 export const urlOf = (endpoint: string, id: string): string =>
   `${endpoint}${endpoint.includes('?') ? '&' : '?'}stream_id=${encodeURIComponent(id)}`
 
-function isAsWanted(found: Members, { stream, pushUrl }: Wanted): boolean {
+function isAsWanted(found: JsonMembers, { stream, pushUrl }: Wanted): boolean {
   const delivery = members(found.delivery)
   const push = stream.ssf.delivery === 'push'
   if (delivery?.method !== (push ? PUSH : POLL)) return false
   return !push || delivery.endpoint_url === pushUrl
 }
 
-function parseStream(found: Members | null, { stream, metadata, issuer }: Wanted): Stream {
+function parseStream(found: JsonMembers | null, { stream, metadata, issuer }: Wanted): Stream {
   const { stream_id: id, iss, aud, delivery, min_verification_interval: interval } = found ?? {}
   if (typeof id !== 'string' || !STREAM_ID.test(id))
     throw new TransmitterError('the configuration of the stream has no stream_id')

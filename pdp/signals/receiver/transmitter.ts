@@ -2,6 +2,7 @@
 
 import { messageOf } from '../../shared/base/error-message.ts'
 import { readAtMost } from '../../shared/base/http-json.ts'
+import type { JsonMembers } from '../../shared/base/json-text.ts'
 import { members } from '../../shared/token/jws.ts'
 import { describeSlash } from '../../shared/token/remote-keys.ts'
 import type { StoredSignals } from './registration.ts'
@@ -56,7 +57,6 @@ export type Metadata = {
   readonly jwksUri: string | null
   readonly deliveryMethods: readonly string[] | null
 }
-export type Members = { readonly [name: string]: unknown }
 export type Answer = { readonly status: number; readonly body: unknown }
 export type Transmitter = {
   metadata(): Promise<Metadata>
@@ -185,7 +185,7 @@ export function wellKnown(issuer: string): string {
   return `${origin}/.well-known/ssf-configuration${pathname.replace(/\/$/, '')}`
 }
 
-function parseMetadata(found: Members | null, { url, issuer }: { url: string; issuer: string }): Metadata {
+function parseMetadata(found: JsonMembers | null, { url, issuer }: { url: string; issuer: string }): Metadata {
   // Without this, one tenant's metadata could be used for another tenant of the same server.
   if (found?.issuer !== issuer)
     throw new TransmitterError(`${url} is the metadata of another issuer${describeSlash(issuer, found?.issuer)}`)

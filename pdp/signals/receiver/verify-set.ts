@@ -1,7 +1,7 @@
 /** Verifies a received SET (RFC 8417, SSF 1.0 section 4): type, signature, issuer and audience, before its event is read. */
+import type { JsonMembers } from '../../shared/base/json-text.ts'
 import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { TokenError } from '../../shared/token/errors.ts'
-import type { JsonMembers } from '../../shared/token/jws.ts'
 import type { KeySource } from '../../shared/token/keys.ts'
 import { findSigner } from '../../shared/token/signature.ts'
 import { SetError } from '../set/errors.ts'

@@ -8,13 +8,12 @@ export const SET_ERROR_CODES = [
   'access_denied',
   'invalid_state', // SSF 1.0 section 8.1.4: not the state that was asked for
 ] as const
-export type SetErrorCode = (typeof SET_ERROR_CODES)[number]
 
 /** `code` and `message` may be sent to the transmitter; `cause` may not. */
 export class SetError extends Error {
   override readonly name = 'SetError'
-  readonly code: SetErrorCode
-  constructor(code: SetErrorCode, message: string, cause?: unknown) {
+  readonly code: (typeof SET_ERROR_CODES)[number]
+  constructor(code: SetError['code'], message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
   }

@@ -1,5 +1,5 @@
 /** The URIs of security events: those of CAEP 1.0, the control events of SSF 1.0, RISC, and our own. */
-import type { JsonMembers } from '../../shared/token/jws.ts'
+import type { JsonMembers } from '../../shared/base/json-text.ts'
 
 const CAEP = 'https://schemas.openid.net/secevent/caep/event-type'
 const SSF = 'https://schemas.openid.net/secevent/ssf/event-type'

@@ -1,6 +1,7 @@
 /** Security event tokens (SETs, RFC 8417) in the form of SSF 1.0 and its interoperability profile: one event about one subject. */
+import type { JsonMembers } from '../../shared/base/json-text.ts'
 import { textIssue } from '../../shared/domain/json.ts'
-import { hasType, type JsonMembers, type Jws, members, parseJws } from '../../shared/token/jws.ts'
+import { hasType, type Jws, members, parseJws } from '../../shared/token/jws.ts'
 import { SetError } from './errors.ts'
 import type { SecurityEvent } from './event-types.ts'
 import { parseSubject, type SubjectIdentifier } from './subjects.ts'

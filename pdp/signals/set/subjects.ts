@@ -1,8 +1,9 @@
 /** Subject identifiers: RFC 9493, and the formats and complex subjects that SSF 1.0 section 3 adds. */
 
 import { parseAddress } from '../../shared/base/addresses.ts'
+import type { JsonMembers } from '../../shared/base/json-text.ts'
 import { textIssue } from '../../shared/domain/json.ts'
-import { type JsonMembers, members } from '../../shared/token/jws.ts'
+import { members } from '../../shared/token/jws.ts'
 import { SetError } from './errors.ts'
 
 /** One principal, named in one way. */

@@ -4,16 +4,14 @@ import { isObject, type JsonObject, listAt, objectAt, textAt, textsAt } from '..
 import { parsePod } from '../pod/pod.ts'
 import { type Named, ofKind } from './watched.ts'
 
-export type Webhook = {
+/** The webhooks that inject sidecars. Throws ShapeError. */
+export function webhooksOf(objects: readonly JsonObject[]): readonly {
   /** The name of its webhook configuration. */
   readonly configuration: string
   readonly mode: Mode
   readonly leadsToInjector: boolean
   readonly raw: JsonObject
-}
-
-/** The webhooks that inject sidecars. Throws ShapeError. */
-export function webhooksOf(objects: readonly JsonObject[]): readonly Webhook[] {
+}[] {
   return ofKind(objects, 'MutatingWebhookConfiguration').flatMap(({ name, raw }) =>
     listAt(raw.webhooks, 'webhooks')
       .filter(isObject)

@@ -19,16 +19,6 @@ const PAGES_MAX = 40
 /** The time after which a finished namespace is checked again, since somebody may have changed an object. */
 const DONE_MS = 60_000
 
-export type Onboarded = {
-  /** Namespaces whose objects were made or changed. */
-  readonly changed: readonly string[]
-  /** Objects of others that have our names, as `Kind namespace/name`. They stay as they are. */
-  readonly foreign: readonly string[]
-  /** The reason for which a namespace is not done. */
-  readonly failed: readonly { readonly namespace: string; readonly reason: string }[]
-  /** True when the list of callers has changed. */
-  readonly callers: boolean
-}
 /** When each namespace was done, and with which settings; one map for a process. */
 export type Done = Map<string, { readonly what: string; readonly atMs: number }>
 
@@ -37,7 +27,16 @@ export async function onboard(
   api: KubeApi,
   settings: OnboardingSettings,
   { done, nowMs }: { readonly done: Done; readonly nowMs: number },
-): Promise<Onboarded> {
+): Promise<{
+  /** Namespaces whose objects were made or changed. */
+  readonly changed: readonly string[]
+  /** Objects of others that have our names, as `Kind namespace/name`. They stay as they are. */
+  readonly foreign: readonly string[]
+  /** The reason for which a namespace is not done. */
+  readonly failed: readonly { readonly namespace: string; readonly reason: string }[]
+  /** True when the list of callers has changed. */
+  readonly callers: boolean
+}> {
   const namespaces = (await listNamespaces(api)).filter(({ name, labels }) => mayOnboard(settings, name, labels))
   const bundle = settings.authorities === null ? null : await readBundle(api, settings)
   const [changed, foreign]: [string[], string[]] = [[], []]

@@ -25,12 +25,6 @@ const LIMITS = {
   checksMax: 4,
 } as const
 
-export type Webhook = {
-  readonly address: ListenAddress
-  /** Uses the pair for new connections. Throws when key and certificate do not match. */
-  renew(pair: CertAndKey): void
-  close(): Promise<void>
-}
 type CertAndKey = Pick<KeyPair, 'cert' | 'key'>
 type Deps = {
   readonly config: InjectorConfig
@@ -44,7 +38,16 @@ type Deps = {
 type Rejection = Exclude<keyof typeof STATUS, 'ok'>
 
 /** Throws StartError when it cannot listen on the address. */
-export async function startWebhook(listen: ListenAddress, { cert, key }: CertAndKey, deps: Deps): Promise<Webhook> {
+export async function startWebhook(
+  listen: ListenAddress,
+  { cert, key }: CertAndKey,
+  deps: Deps,
+): Promise<{
+  readonly address: ListenAddress
+  /** Uses the pair for new connections. Throws when key and certificate do not match. */
+  renew(pair: CertAndKey): void
+  close(): Promise<void>
+}> {
   const budget = { pendingBytes: 0, checks: 0 }
   const server = createServer(
     {

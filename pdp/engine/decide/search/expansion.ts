@@ -7,7 +7,7 @@ import { CheckTerms } from '../check-terms.ts'
 import type { Doubt } from '../conditional-tuples.ts'
 import type { ConditionRun } from '../conditions/run.ts'
 import { notesOf, ruleStep, tupleStep } from '../explanation.ts'
-import type { Direct, Expression, Model } from '../model.ts'
+import type { Direct, Expression, From, Model } from '../model.ts'
 import { levelAfter, Near } from '../near.ts'
 import { OwnTuples } from '../own-tuples.ts'
 import { completed, Edge, found, lean, OPEN, Subgoal, wayBy, wayByTuple } from '../subgoals.ts'
@@ -16,7 +16,6 @@ import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
 import { type Lean, WideRelations } from '../wide/wide-relations.ts'
 import { Frontier } from './frontier.ts'
 
-type From = Extract<Expression, { kind: 'from' }>
 export type ExpansionOptions = {
   readonly view: View
   readonly log: JournalId

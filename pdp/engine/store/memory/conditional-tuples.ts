@@ -1,10 +1,9 @@
 /** Tuples with a condition, kept apart from all others, so that only a question about conditions reads them. */
 
-import type { Tuple, TupleCondition } from '../../../shared/domain/tuple.ts'
+import type { Tuple, TupleCondition, TupleKey } from '../../../shared/domain/tuple.ts'
 import { isUserset } from '../../decide/usersets.ts'
 import type { SubjectRow } from '../contract.ts'
 
-type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
 type ConditionalRow = SubjectRow & { readonly condition: TupleCondition }
 /** Rows by subject. Usersets are kept apart because they are few, while plain objects may be many. */
 type ConditionalRows = {
@@ -20,7 +19,7 @@ export class ConditionalTuples {
   /** object -> relation -> subjects */
   readonly #objects = new Map<string, Map<string, Rows>>()
 
-  get({ object, relation, subject }: Key): ConditionalRow | undefined {
+  get({ object, relation, subject }: TupleKey): ConditionalRow | undefined {
     return this.of(object, relation)[kindOf(subject)].get(subject)
   }
 
@@ -38,7 +37,7 @@ export class ConditionalTuples {
   }
 
   /** @returns true when the tuple had no condition before. */
-  put({ object, relation, ...row }: Key & ConditionalRow): boolean {
+  put({ object, relation, ...row }: TupleKey & ConditionalRow): boolean {
     const relations = this.#objects.get(object) ?? new Map<string, Rows>()
     const rows = relations.get(relation) ?? { usersets: new Map(), objects: new Map() }
     this.#objects.set(object, relations.set(relation, rows))
@@ -49,7 +48,7 @@ export class ConditionalTuples {
   }
 
   /** @returns false when nothing was deleted. */
-  delete({ object, relation, subject }: Key): boolean {
+  delete({ object, relation, subject }: TupleKey): boolean {
     const relations = this.#objects.get(object)
     const rows = relations?.get(relation)
     if (rows?.[kindOf(subject)].delete(subject) !== true) return false

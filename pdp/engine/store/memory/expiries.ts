@@ -1,7 +1,5 @@
 /** The instants at which tuples of one organization expire. Few tuples do, so the others take no memory here. */
-import type { Tuple } from '../../../shared/domain/tuple.ts'
-
-type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
+import type { TupleKey } from '../../../shared/domain/tuple.ts'
 
 export class Expiries {
   /** How many expiring tuples make a subject a member of a group. */
@@ -13,11 +11,11 @@ export class Expiries {
   }
 
   /** When the tuple expires; null for never. */
-  of(tuple: Key): number | null {
+  of(tuple: TupleKey): number | null {
     return this.#instants.size === 0 ? null : (this.#instants.get(nameOf(tuple)) ?? null)
   }
 
-  set(tuple: Key, expiresAtMs: number | null): void {
+  set(tuple: TupleKey, expiresAtMs: number | null): void {
     if (expiresAtMs === null && this.#instants.size === 0) return
     const before = this.#instants.size
     if (expiresAtMs === null) this.#instants.delete(nameOf(tuple))
@@ -31,4 +29,4 @@ export const isGroup = (object: string, relation: string): boolean =>
   relation === 'member' && object.startsWith('group:')
 
 /** A key for the tuple, unique because no name holds a space. */
-const nameOf = ({ object, relation, subject }: Key): string => `${relation} ${object} ${subject}`
+const nameOf = ({ object, relation, subject }: TupleKey): string => `${relation} ${object} ${subject}`

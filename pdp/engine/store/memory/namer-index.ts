@@ -1,26 +1,25 @@
 /** Finds the tuples that have a name as their subject. It is built on first use, because few stores need it. */
 import { typeOf } from '../../../shared/domain/names.ts'
-import type { Tuple } from '../../../shared/domain/tuple.ts'
+import type { TupleKey } from '../../../shared/domain/tuple.ts'
 
-type Key = Pick<Tuple, 'object' | 'relation' | 'subject'>
 export type Where = { readonly type: string; readonly relation: string }
 
 export class NamerIndex {
   /** subject -> relation and type of the object -> objects */
   readonly #names = new Map<string, Map<string, Set<string>>>()
 
-  constructor(tuples: Iterable<Key>) {
+  constructor(tuples: Iterable<TupleKey>) {
     for (const tuple of tuples) this.add(tuple)
   }
 
-  add({ object, relation, subject }: Key): void {
+  add({ object, relation, subject }: TupleKey): void {
     const kinds = this.#names.get(subject) ?? new Map<string, Set<string>>()
     const kind = kindOf({ type: typeOf(object), relation })
     const objects = kinds.get(kind) ?? new Set<string>()
     this.#names.set(subject, kinds.set(kind, objects.add(object)))
   }
 
-  delete({ object, relation, subject }: Key): void {
+  delete({ object, relation, subject }: TupleKey): void {
     const kinds = this.#names.get(subject)
     const kind = kindOf({ type: typeOf(object), relation })
     const objects = kinds?.get(kind)

@@ -55,16 +55,18 @@ export function idTokenClaims(sources: ClaimSources, scopes: ReadonlySet<string>
   }
 }
 
-export type Person = {
-  readonly id: string
-  readonly email: string | null
-  readonly emailVerified: boolean
-  readonly name: string | null
-  /** All active memberships of the person. */
-  readonly organizations: readonly { readonly id: string; readonly name: string; readonly role: Tier }[]
-}
-
-export function userInfoClaims(sources: ClaimSources, person: Person, scopes: ReadonlySet<string>): JsonObject {
+export function userInfoClaims(
+  sources: ClaimSources,
+  person: {
+    readonly id: string
+    readonly email: string | null
+    readonly emailVerified: boolean
+    readonly name: string | null
+    /** All active memberships of the person. */
+    readonly organizations: readonly { readonly id: string; readonly name: string; readonly role: Tier }[]
+  },
+  scopes: ReadonlySet<string>,
+): JsonObject {
   return {
     sub: person.id,
     ...organizationClaims(sources),

@@ -48,11 +48,10 @@ export type Introspection = {
   /** Read on every call: the app whose roles apply to the token. */
   appOf(record: TokenRecord): Promise<string | null>
   /** Does all three in one call. A bad token is inactive, never an error. `at`: the connection for the live parts. */
-  introspect(token: string, at?: Reads): Promise<TokenState>
+  introspect(token: string, at?: { readonly sql: Queries }): Promise<TokenState>
   /** Like introspect, without the check for revocation: the decision makes it, by `revocationKeys`. */
   recognize(token: string): Promise<TokenState>
 }
-type Reads = { readonly sql: Queries }
 export type IntrospectionDeps = {
   readonly issuer: string
   readonly publicJwks: () => readonly JWK[]
@@ -87,7 +86,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   const recordOfAny: ReadRecord = async (token) => (await record(token)) ?? deps.external(token)
 
   /** The live parts of a token; null: it is revoked. */
-  async function liveOf(r: TokenRecord, at: Reads = deps): Promise<Pick<Live, 'app'> | null> {
+  async function liveOf(r: TokenRecord, at: { readonly sql: Queries } = deps): Promise<Pick<Live, 'app'> | null> {
     const isExchanged = r.clients.length > 1
     if (r.externalIssuer !== null || isExchanged) {
       const question = { revocationKeys: revocationKeysOf(r), issuedAtMs: r.issuedAtMs }
@@ -111,7 +110,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     return (await deps.directory.client(r.clientId))?.app ?? null
   }
 
-  async function introspect(token: string, at?: Reads): Promise<TokenState> {
+  async function introspect(token: string, at?: { readonly sql: Queries }): Promise<TokenState> {
     // An opaque token serves only for decisions, so it is sent to another issuer for nothing else.
     const found = await (token.includes('.') ? recordOfAny : record)(token)
     if (found === null) return INACTIVE

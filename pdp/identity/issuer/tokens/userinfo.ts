@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Directory } from '../../../engine/store/directory.ts'
 import { mediaTypeOf } from '../../../shared/base/media-type.ts'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, problem } from '../../../shared/base/problems.ts'
-import { parseAuthorization } from '../../../shared/token/authorization.ts'
+import { type Credentials, parseAuthorization } from '../../../shared/token/authorization.ts'
 import { type ChallengeError, challenge } from '../../../shared/token/challenge.ts'
 import { PROOF_ALGORITHMS, type ProofVerifier } from '../../../shared/token/dpop.ts'
 import { TokenError } from '../../../shared/token/errors.ts'
@@ -33,7 +33,6 @@ export type UserinfoDeps = {
   readonly readClaimSources: ReadClaimSources
   readonly directory: Pick<Directory, 'user' | 'activeMemberships'>
 }
-type Presented = { readonly scheme: 'bearer' | 'dpop'; readonly token: string }
 
 /** A refusal by UserInfo. `scheme`: the authentication scheme that the caller used. */
 class Refused extends Error {
@@ -78,7 +77,7 @@ export async function answerUserinfo(deps: UserinfoDeps, req: IncomingMessage, r
 }
 
 /** RFC 6750 section 2: the token is in exactly one of header and form body, never in the query. */
-async function presentedToken(req: IncomingMessage): Promise<Presented> {
+async function presentedToken(req: IncomingMessage): Promise<Credentials> {
   const query = new URLSearchParams((req.url ?? '').split('?')[1])
   if (query.has('access_token')) throw new Refused('malformed', null, 'a token must not be sent in the query')
   const inForm = await formToken(req)
@@ -102,7 +101,7 @@ async function formToken(req: IncomingMessage): Promise<string | null> {
   return tokens[0] ?? null
 }
 
-async function authorize(deps: UserinfoDeps, req: IncomingMessage, presented: Presented): Promise<TokenRecord> {
+async function authorize(deps: UserinfoDeps, req: IncomingMessage, presented: Credentials): Promise<TokenRecord> {
   const { scheme } = presented
   const record = await deps.introspection.record(presented.token)
   // The token's audience does not matter: the scope `openid` gives access (OpenID Connect Core section 5.3).

@@ -10,19 +10,18 @@ const VALUE = /^[\w-]{43}$/
 
 /** `purpose`: the action, the page and the person, if known. */
 export type ChallengeOf = { readonly req: IncomingMessage; readonly purpose: string }
-export type PasskeyChallenges = {
-  /** Makes a challenge, and gives the browser a cookie if it has none. */
-  create(of: ChallengeOf & { readonly res: ServerResponse }): Promise<string>
-  /** Uses up the challenge. False if it is not for this browser and purpose, or has expired. */
-  take(challenge: string, of: ChallengeOf): Promise<boolean>
-}
 
 /** `clock`: milliseconds since the epoch. */
 export function createPasskeyChallenges(deps: {
   readonly issuer: string
   readonly sql: Queries
   readonly clock: () => number
-}): PasskeyChallenges {
+}): {
+  /** Makes a challenge, and gives the browser a cookie if it has none. */
+  create(of: ChallengeOf & { readonly res: ServerResponse }): Promise<string>
+  /** Uses up the challenge. False if it is not for this browser and purpose, or has expired. */
+  take(challenge: string, of: ChallengeOf): Promise<boolean>
+} {
   const { sql, clock } = deps
   const setCookie = createSetCookie(deps.issuer)
   const name = hostCookie(deps.issuer, 'passkey')

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Queries, Sql, User } from '../../../engine/store/directory.ts'
 import { lockPerson } from '../../../engine/store/journal-lock.ts'
+import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import type { WriteContext } from '../../../shared/domain/change.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { AppendEvents } from '../../issuer/append.ts'
@@ -32,8 +33,6 @@ export type Passkey = {
   readonly createdAt: number
   readonly usedAt: number | null
 }
-/** Options that a browser gives to `navigator.credentials`, as JSON. */
-export type PasskeyOptions = { readonly [member: string]: unknown }
 /** `page`: the only page on which the answer is accepted. */
 type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }
 
@@ -42,8 +41,8 @@ export type Passkeys = {
   /** False if the issuer's host cannot have passkeys. */
   readonly isPossible: boolean
   of(user: string): Promise<readonly Passkey[]>
-  /** Options to make a new passkey for the signed-in person. */
-  creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
+  /** Options to make a new passkey for the signed-in person, as JSON for `navigator.credentials`. */
+  creation(user: User, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<JsonMembers>
   /** `recoveryCodes`: new ones for a person who had none; they are shown only now. */
   add(
     user: User,
@@ -51,7 +50,7 @@ export type Passkeys = {
     context: WriteContext,
   ): Promise<'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }>
   /** Options to use a passkey. `user`: the person whose password was right; null: nobody yet, so they must not tell who exists. */
-  request(user: string | null, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<PasskeyOptions>
+  request(user: string | null, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<JsonMembers>
   /** Null when the answer is wrong. Without a password, the authenticator must have verified the person itself. */
   prove(
     user: string | null,
@@ -163,7 +162,7 @@ function creationOptions(
     readonly handle: string | undefined
     readonly present: readonly object[]
   },
-): PasskeyOptions {
+): JsonMembers {
   const name = user.email ?? user.name ?? user.id
   return {
     challenge: of.challenge,

@@ -25,11 +25,6 @@ export type Invitation = {
   /** ISO 8601. */
   readonly expiresAt: string
 }
-export type Invited = Pick<Invitation, 'organization' | 'email' | 'role' | 'roles'> & {
-  readonly organizationName: string
-  /** The language of the mail; if we lack it, English. */
-  readonly language: string
-}
 /** Call the methods that write in a transaction that holds the lock of the organization. */
 export type Invitations = {
   /**
@@ -37,7 +32,14 @@ export type Invitations = {
    * the transaction. Throws PdpError `conflict` when this server sends no mail, `overloaded` after too many mails,
    * `request_invalid` for an address that mail cannot reach.
    */
-  invite(invited: Invited, context: WriteContext): Promise<Invitation & { deliver(): void }>
+  invite(
+    invited: Pick<Invitation, 'organization' | 'email' | 'role' | 'roles'> & {
+      readonly organizationName: string
+      /** The language of the mail; if we lack it, English. */
+      readonly language: string
+    },
+    context: WriteContext,
+  ): Promise<Invitation & { deliver(): void }>
   /** Invitations after `after` (exclusive), ordered by id. */
   list(
     organization: string,

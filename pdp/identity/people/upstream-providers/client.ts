@@ -3,6 +3,7 @@ import { importJWK, type JWK } from 'jose'
 import type { ClientAuth, Configuration, CustomFetch, ServerMetadata } from 'openid-client'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { GuardedPost } from '../../../shared/base/guarded-post.ts'
+import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import { readableAnswer, readFailure } from '../../../shared/token/provider-failure.ts'
 import { describeSlash } from '../../../shared/token/remote-keys.ts'
 import { isAddress } from '../invitations/mail-address.ts'
@@ -95,19 +96,18 @@ export function createUpstreamClient(deps: {
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
       return told(client, async () => {
         const answer = await client.authorizationCodeGrant(configuration, callback, checks)
-        const claims: Claims = answer.claims() ?? {}
+        const claims: JsonMembers = answer.claims() ?? {}
         const subject = claims.sub
         if (claims.iss !== provider.issuer || !isSubject(subject))
           throw new UpstreamRefused('the ID token names nobody')
         const asks = configuration.serverMetadata().userinfo_endpoint !== undefined && lacksAddress(claims, provider)
-        const more: Claims = asks ? await client.fetchUserInfo(configuration, answer.access_token, subject) : {}
+        const more: JsonMembers = asks ? await client.fetchUserInfo(configuration, answer.access_token, subject) : {}
         return personOf({ claims, more }, { issuer: provider.issuer, subject })
       })
     },
   }
 }
 
-type Claims = { readonly [claim: string]: unknown }
 type Client = typeof import('openid-client')
 /** The library is loaded by the first sign-in at another provider. */
 const loadClient = (): Promise<Client> => import('openid-client')
@@ -179,13 +179,13 @@ export function fetchBy(guard: Pick<GuardedPost, 'send'>): CustomFetch {
 
 /** True if UserInfo must be read: ID tokens may lack the address or `email_verified` (OpenID Connect Core section 5.4), as Okta's do. */
 const lacksAddress = (
-  { email, email_verified: verified }: Claims,
+  { email, email_verified: verified }: JsonMembers,
   { creates_accounts: creates, email_domains: domains }: ProviderWithSecret,
 ): boolean => email === undefined || (verified === undefined && (creates === true || domains !== undefined))
 
 /** `more`: claims of UserInfo, which nobody signed. */
 function personOf(
-  { claims, more }: { readonly claims: Claims; readonly more: Claims },
+  { claims, more }: { readonly claims: JsonMembers; readonly more: JsonMembers },
   { issuer, subject }: Pick<UpstreamPerson, 'issuer' | 'subject'>,
 ): UpstreamPerson {
   const { acr, auth_time: at } = claims

@@ -1,8 +1,9 @@
 /** Verifies Kubernetes ServiceAccount tokens that were issued for the PDP. They identify the caller, not the subject of a question. */
 import { readFile } from 'node:fs/promises'
+import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import { ALGORITHM_NAMES } from '../../../shared/token/algorithms.ts'
 import { TokenError } from '../../../shared/token/errors.ts'
-import { type JsonMembers, members, parseJws, TOKEN_CHARS_MAX } from '../../../shared/token/jws.ts'
+import { members, parseJws, TOKEN_CHARS_MAX } from '../../../shared/token/jws.ts'
 import { createKeySource, type KeySource } from '../../../shared/token/keys.ts'
 import { type Fetch, remoteKeys } from '../../../shared/token/remote-keys.ts'
 import { findSigner } from '../../../shared/token/signature.ts'

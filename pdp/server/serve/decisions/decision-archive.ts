@@ -30,10 +30,9 @@ export type DeniedDecision = {
   readonly route: string
   readonly requestId: string
   readonly decisionId: string
-  readonly askedAs: AskedAs
+  /** Members are absent in denials that were stored before these members existed. */
+  readonly askedAs: ActingFor & { readonly app?: string | null; readonly isWhole?: boolean }
 }
-/** Members are absent in denials that were stored before these members existed. */
-export type AskedAs = ActingFor & { readonly app?: string | null; readonly isWhole?: boolean }
 export type DenialFilter = {
   readonly subject?: string
   readonly resource?: string

@@ -3,7 +3,7 @@
 import { CHANGES_MAX, parseRelationships } from '../../../engine/writes/relationships.ts'
 import { createRestrictions } from '../../../engine/writes/restrictions.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
-import type { Tuple } from '../../../shared/domain/tuple.ts'
+import type { Tuple, TupleKey } from '../../../shared/domain/tuple.ts'
 import { GROUP, MEMBERS_MAX, USER } from './attributes.ts'
 import { ScimError } from './errors.ts'
 import { locationOf } from './resource.ts'
@@ -78,8 +78,8 @@ export async function groupsOf(call: ScimCall, user: string): Promise<readonly J
 export async function write(
   call: ScimCall,
   changes: {
-    readonly write: readonly Pick<Tuple, 'object' | 'relation' | 'subject'>[]
-    readonly delete: readonly Pick<Tuple, 'object' | 'relation' | 'subject'>[]
+    readonly write: readonly TupleKey[]
+    readonly delete: readonly TupleKey[]
   },
 ): Promise<void> {
   const restriction = await createRestrictions()(call.at.store)

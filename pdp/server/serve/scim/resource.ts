@@ -2,9 +2,10 @@
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { tagOf } from '../http/conditions.ts'
+import type { ManagementDeps } from '../management/deps.ts'
 import type { ResourceType } from './attributes.ts'
 import { SCIM_PATH } from './errors.ts'
-import type { ScimCall, ScimDeps, ScimOutcome } from './route.ts'
+import type { ScimCall, ScimOutcome } from './route.ts'
 
 /** Where the resources of this type are stored: those of the call's organization. */
 export const placeOf = ({ organization }: Pick<ScimCall, 'organization'>, { name }: ResourceType) => ({
@@ -13,7 +14,11 @@ export const placeOf = ({ organization }: Pick<ScimCall, 'organization'>, { name
 })
 
 /** The URL of a resource. `call` has the issuer, whose host serves this API. */
-export function locationOf(call: { readonly at: Pick<ScimDeps, 'issuer'> }, type: ResourceType, id: string): string {
+export function locationOf(
+  call: { readonly at: Pick<ManagementDeps, 'issuer'> },
+  type: ResourceType,
+  id: string,
+): string {
   return `${call.at.issuer.replace(/\/$/, '')}${SCIM_PATH}/${type.name}s/${encodeURIComponent(id)}`
 }
 

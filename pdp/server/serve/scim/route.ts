@@ -16,10 +16,9 @@ const SCOPE = 'scim'
 /** Room for a group with the most members. */
 const BODY_BYTES_MAX = 1_048_576
 
-export type ScimDeps = ManagementDeps
 /** `at`: the stores of the call; for a write, those of one transaction. */
 export type ScimCall = {
-  readonly at: ScimDeps
+  readonly at: ManagementDeps
   readonly organization: string
   readonly id: string
   readonly query: { readonly [name: string]: string | undefined }
@@ -46,7 +45,7 @@ type Route = {
 }
 
 /** The caller is authorized before the body is read, and again under the locks of a write. */
-export function addScimRoute(app: FastifyInstance, deps: ScimDeps, route: Route): void {
+export function addScimRoute(app: FastifyInstance, deps: ManagementDeps, route: Route): void {
   const callers = new WeakMap<FastifyRequest, Caller>()
   app.route<{ Params: { id?: string }; Querystring: { [name: string]: unknown } }>({
     method: route.method,
@@ -72,12 +71,12 @@ export function addScimRoute(app: FastifyInstance, deps: ScimDeps, route: Route)
 }
 
 async function answer(
-  deps: ScimDeps,
+  deps: ManagementDeps,
   route: Route,
   request: FastifyRequest<{ Params: { id?: string }; Querystring: { [name: string]: unknown } }>,
   { name, organization }: Caller,
 ): Promise<ScimOutcome> {
-  const call = (at: ScimDeps): ScimCall => ({
+  const call = (at: ManagementDeps): ScimCall => ({
     at,
     organization,
     id: request.params.id ?? '',
@@ -114,7 +113,12 @@ async function answer(
 type Caller = { readonly name: string; readonly organization: string }
 
 /** Accepts a client that is bound to one organization: its directory sees only that one. Throws RequestProblem. */
-async function authorize(deps: ScimDeps, at: Reach, { raw }: FastifyRequest, provenBefore: boolean): Promise<Caller> {
+async function authorize(
+  deps: ManagementDeps,
+  at: Reach,
+  { raw }: FastifyRequest,
+  provenBefore: boolean,
+): Promise<Caller> {
   const { issuer, verifyProof } = deps
   const caller = await authenticateManagementClient(
     { issuer, verifyProof, ...at },

@@ -2,17 +2,18 @@
 import type { FastifyInstance } from 'fastify'
 import { isJsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { createPlaces } from '../authentication/admission.ts'
+import type { ManagementDeps } from '../management/deps.ts'
 import { addDiscovery } from './discovery.ts'
 import { ScimError } from './errors.ts'
 import { createGroup, deleteGroup, GROUPS, patchGroup, replaceGroup } from './groups.ts'
 import { list, show } from './listing.ts'
-import { addScimRoute, type ScimCall, type ScimDeps } from './route.ts'
+import { addScimRoute, type ScimCall } from './route.ts'
 import { createUser, deactivateAlone, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
 /** How many searches of one client run at once. Each may read all resources of an organization. */
 const SEARCHES_MAX = 4
 
-export function addScim(app: FastifyInstance, deps: ScimDeps): void {
+export function addScim(app: FastifyInstance, deps: ManagementDeps): void {
   addDiscovery(app, deps.issuer)
   const places = createPlaces(SEARCHES_MAX)
   const kinds = [

@@ -1,6 +1,7 @@
 /** `login`, `logout`, `whoami` and `token`: a person's sign-in by the device flow (RFC 8628), and tokens for other programs. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
+import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import { jsonOr } from '../command-line.ts'
 import { accessToken, addConnectionOptions, type ConnectionOptions, urlOf } from '../connection.ts'
 import { CliError, type Run } from '../errors.ts'
@@ -16,8 +17,7 @@ const REQUEST_TIMEOUT_MS = 30_000
 const SPARE_MS = 30_000
 
 type Options = ConnectionOptions & { readonly scope?: string; readonly resource?: string }
-type Answer = { readonly [name: string]: unknown }
-type Answered = { readonly ok: boolean; readonly status: number; readonly body: Answer }
+type Answered = { readonly ok: boolean; readonly status: number; readonly body: JsonMembers }
 type Invocation = { readonly options: Options; readonly io: NodeJS.Process }
 
 export function addLoginCommands(program: Command, io: NodeJS.Process, run: Run): void {
@@ -87,7 +87,7 @@ async function post(url: string, path: string, form: { readonly [name: string]: 
   }
 }
 
-const said = ({ error, error_description }: Answer): string =>
+const said = ({ error, error_description }: JsonMembers): string =>
   [error, error_description].filter((text) => typeof text === 'string').join(': ') || 'no answer'
 
 /** The refusal of a request with what was saved: another sign-in is of no use while the PDP is away. */
@@ -136,7 +136,7 @@ async function poll({
   url: string
   clientId: string
   deviceCode: string
-  begun: Answer
+  begun: JsonMembers
 }): Promise<SavedLogin> {
   const endMs = performance.now() + Number(begun.expires_in ?? 600) * 1_000
   let waitMs = Number(begun.interval ?? 5) * 1_000
@@ -154,7 +154,7 @@ async function poll({
   throw new CliError('the sign-in was not confirmed in time')
 }
 
-function savedOf(body: Answer, before: Pick<SavedLogin, 'url' | 'clientId' | 'refreshToken'>): SavedLogin {
+function savedOf(body: JsonMembers, before: Pick<SavedLogin, 'url' | 'clientId' | 'refreshToken'>): SavedLogin {
   if (typeof body.access_token !== 'string') throw new CliError('the PDP answered without a token')
   return {
     ...before,

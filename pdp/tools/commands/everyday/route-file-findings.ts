@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { dirname, resolve } from 'node:path'
 import { messageOf } from '../../../shared/base/error-message.ts'
+import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import { didYouMean } from '../../../shared/base/nearest.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { signInVerdict } from '../../../shared/token/sign-in-refusal.ts'
@@ -10,7 +11,7 @@ import { CliError } from '../errors.ts'
 import { type Examination, type Finding, failed, get, ok, skipped } from './finding.ts'
 import { examineAddress, examineUpstream } from './reached-findings.ts'
 import { type RouteFile, readRouteFile, type SignInProvider, signInAddresses } from './route-file.ts'
-import { type Members, type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
+import { type TrustedIssuer, trustedIssuers } from './trusted-issuers.ts'
 
 export async function examineRouteFile(asked: Examination): Promise<readonly Finding[]> {
   const { routeFile } = asked.options
@@ -63,7 +64,7 @@ async function listed(
   { url, options, io }: Examination,
   path: string,
   scope: string,
-): Promise<readonly Members[] | null> {
+): Promise<readonly JsonMembers[] | null> {
   const token = await accessToken(options, { env: io.env, scope }).catch(() => null)
   if (token === null) return null
   const answer = await get(`${url}${path}?page_size=1000`, { authorization: `Bearer ${token}` })
@@ -132,7 +133,7 @@ async function examineNames(asked: Examination, { resources, issuers }: RouteFil
 }
 
 /** Checks that an entry without `external` names the PDP itself. */
-async function examineOwn({ url }: Examination, entries: readonly Members[]): Promise<Finding> {
+async function examineOwn({ url }: Examination, entries: readonly JsonMembers[]): Promise<Finding> {
   const names = entries.map(({ issuer }) => String(issuer))
   const check = `issuer ${names.join(', ')}`
   const metadata = await get(`${url}/.well-known/openid-configuration`)
@@ -171,7 +172,7 @@ async function examineKeys(url: string): Promise<string> {
 
 const UNKNOWN = 'whether the PDP trusts it is not known: '
 
-async function compare(asked: Examination, issuer: string, document: Members, keys: string): Promise<Finding> {
+async function compare(asked: Examination, issuer: string, document: JsonMembers, keys: string): Promise<Finding> {
   const check = `issuer ${issuer}`
   const { url, options, io } = asked
   const advice = `tell the PDP: portcullis setup ORGANIZATION ${options.routeFile}`

@@ -4,6 +4,7 @@ import { createPublicKey, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
+import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import { nearestName } from '../../../shared/base/nearest.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { fileProblem } from '../../../shared/process/command/file-problem.ts'
@@ -12,7 +13,7 @@ import { CliError, type Run } from '../errors.ts'
 import { get } from './finding.ts'
 import { CLIENT, LOGIN_SCOPES, loginClient } from './login.ts'
 import { readRouteFile, type SignInProvider, signInAddresses } from './route-file.ts'
-import { type Members, trustedIssuers } from './trusted-issuers.ts'
+import { trustedIssuers } from './trusted-issuers.ts'
 
 const PASSWORD_BYTES = 12
 const HELP = `
@@ -101,7 +102,7 @@ function appOf(resource: string): string {
   return word
 }
 
-async function putIssuer(world: World, issuer: string, document: Members): Promise<Made> {
+async function putIssuer(world: World, issuer: string, document: JsonMembers): Promise<Made> {
   const path = `/v1/trusted-issuers/${encodeURIComponent(issuer)}`
   // The route file does not name the issuer's transmitter, so the stored one stays, with its secret, which is not shown.
   const { ssf } = (await find(world.connection, path)) ?? {}
@@ -160,7 +161,7 @@ async function putSignInClient(
       `${file.path}: sign_in names the client ${clientId}, which the PDP does not have; did you mean "${near}"?\nIf this is another client, make it first: portcullis client put ${clientId} --redirect-uri ${callback}`,
     )
   const credential = credentialOf(file, provider)
-  const { client_secret: secret } = await connection.ask<Members>({
+  const { client_secret: secret } = await connection.ask<JsonMembers>({
     method: 'PUT',
     path,
     body: {
@@ -182,13 +183,13 @@ async function putSignInClient(
 }
 
 async function nearClient(connection: Connection, id: string): Promise<string | null> {
-  const { items } = await connection.ask<Members>({ method: 'GET', path: '/v1/clients?page_size=1000' })
+  const { items } = await connection.ask<JsonMembers>({ method: 'GET', path: '/v1/clients?page_size=1000' })
   const names = Array.isArray(items) ? items.filter(isJsonObject).map((item) => String(item.client_id)) : []
   return nearestName(id, names)
 }
 
 /** The client authentication that the route file chooses for the sidecar. */
-function credentialOf({ path: from }: SignInFile, { keyFile, secretFile }: SignInProvider): Members {
+function credentialOf({ path: from }: SignInFile, { keyFile, secretFile }: SignInProvider): JsonMembers {
   if (keyFile === null) return secretFile === null ? { token_endpoint_auth_method: 'none' } : {}
   const path = resolve(dirname(from), keyFile)
   try {

@@ -1,12 +1,12 @@
 /** The external issuers of a route file in the form in which the PDP registers them, so that both read their tokens alike. */
 
+import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { CliError, textOf } from '../errors.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
 
-export type Members = { readonly [name: string]: unknown }
-export type TrustedIssuer = { readonly issuer: string; readonly document: Members }
+export type TrustedIssuer = { readonly issuer: string; readonly document: JsonMembers }
 
 /** The `issuers` of a route file that have `external`. Throws CliError. */
 export async function trustedIssuers(
@@ -28,7 +28,7 @@ export async function trustedIssuers(
   return found
 }
 
-const introspectionOf = ({ client_secret_file: file, ...introspection }: Members): Members => ({
+const introspectionOf = ({ client_secret_file: file, ...introspection }: JsonMembers): JsonMembers => ({
   ...introspection,
   client_secret: textOf(String(file)).trim(),
 })

@@ -4,7 +4,7 @@ import { type ConditionInput, parseTupleInput } from '../../../../engine/writes/
 import { parseInstantText } from '../../../../shared/base/instant.ts'
 import { isJsonObject } from '../../../../shared/domain/json.ts'
 import { formatTuple, isObject, isRelation, isSubject, quote } from '../../../../shared/domain/names.ts'
-import type { Tuple } from '../../../../shared/domain/tuple.ts'
+import type { Tuple, TupleKey } from '../../../../shared/domain/tuple.ts'
 import { parseJson } from '../../http/json.ts'
 import { refuseParameter } from '../../http/pagination.ts'
 import { type JsonSchema, object, TIMESTAMP } from '../../http/schemas.ts'
@@ -83,7 +83,7 @@ function withExpiry(tuple: Tuple, instant: string): Tuple | string {
 }
 
 /** The filter of a list or an export. */
-export type TupleFilter = Partial<Pick<Tuple, 'object' | 'relation' | 'subject'>>
+export type TupleFilter = Partial<TupleKey>
 const FORMS = {
   object: { is: isObject, hint: 'type:id, such as doc:1' },
   relation: { is: isRelation, hint: 'its name alone, such as viewer' },
