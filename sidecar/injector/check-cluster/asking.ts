@@ -6,6 +6,7 @@ import { type JsonObject, listAt, textsAt } from '../pod/json.ts'
 import { parsePod } from '../pod/pod.ts'
 import { hasSidecarName, platformOf } from '../pod/recognize-sidecar.ts'
 import { checkWorkload, ROUTE_KEY, type RouteFileReport } from '../webhook/checks.ts'
+import { webhooksOf } from './injectors.ts'
 import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
 
 /** `platform`: the text of the settings that a platform makes for every route file; null: none. */
@@ -42,9 +43,11 @@ export function checkWorkloads(
   )
 }
 
-/** The settings of the injector; null: they cannot be read. */
+/** The settings of the injector; null: they cannot be read. A ConfigMap of another namespace could say anything. */
 export function settingsOf(objects: readonly JsonObject[]): InjectorConfig | null {
-  for (const { raw } of ofKind(objects, 'ConfigMap')) {
+  const homes = webhooksOf(objects).map(({ namespace }) => namespace)
+  for (const { namespace, raw } of ofKind(objects, 'ConfigMap')) {
+    if (!homes.includes(namespace)) continue
     const text = textsAt(raw.data, 'data').get('injector.yaml')
     try {
       if (text !== undefined) return parseInjectorConfig(text, 'injector.yaml')

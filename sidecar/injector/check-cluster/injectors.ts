@@ -9,6 +9,8 @@ export function webhooksOf(objects: readonly JsonObject[]): readonly {
   /** The name of its webhook configuration. */
   readonly configuration: string
   readonly mode: Mode
+  /** The namespace of its Service. */
+  readonly namespace: string
   readonly leadsToInjector: boolean
   readonly raw: JsonObject
 }[] {
@@ -20,9 +22,8 @@ export function webhooksOf(objects: readonly JsonObject[]): readonly {
         const mode = MODES.find((known) => service.path === `/inject/${known}`)
         const target = { namespace: textAt(service.namespace, '') ?? '', name: textAt(service.name, '') ?? '' }
         if (mode === undefined) return []
-        return [
-          { configuration: name, mode, leadsToInjector: injectorsAt(objects, target).length > 0, raw: hook, target },
-        ]
+        const leadsToInjector = injectorsAt(objects, target).length > 0
+        return [{ configuration: name, mode, namespace: target.namespace, leadsToInjector, raw: hook }]
       }),
   )
 }

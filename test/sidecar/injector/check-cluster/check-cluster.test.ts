@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type JsonObject, objectAt } from '../../../../sidecar/injector/pod/json.ts'
 import { applyPatch } from '../../../../sidecar/injector/pod/patch.ts'
-import { ASKING, CONFIG, podWith } from '../pod/pods.ts'
+import { ASKING, podWith } from '../pod/pods.ts'
 import {
   CLOSED,
   checkCluster,
@@ -13,6 +13,7 @@ import {
   SCRAPE,
   SIDECARS_ONLY,
   service,
+  settings,
 } from './cluster-objects.ts'
 import { GUARD } from './guard-objects.ts'
 
@@ -298,7 +299,6 @@ routes: {GET /a: public}
   })
 
   test('is a workload whose Pods the injector would refuse', () => {
-    const settings = named('ConfigMap', 'portcullis-injector', { data: { 'injector.yaml': JSON.stringify(CONFIG) } })
     const template = (annotations: JsonObject): JsonObject => ({
       ...podWith({ annotations }),
       metadata: { annotations },
@@ -306,20 +306,18 @@ routes: {GET /a: public}
     const workload = (annotations: JsonObject): JsonObject =>
       named('Deployment', 'w', { apiVersion: 'apps/v1', spec: { template: template(annotations) } })
     const read = routes({ 'http.yaml': GOOD })
-    expect(codes(...CLOSED, settings, read, workload(ASKING))).toEqual([])
-    const [found] = checkCluster([...CLOSED, settings, read, workload({ ...ASKING, 'portcullis.dev/ports': '8080' })])
+    expect(codes(...CLOSED, settings(), read, workload(ASKING))).toEqual([])
+    const [found] = checkCluster([...CLOSED, settings(), read, workload({ ...ASKING, 'portcullis.dev/ports': '8080' })])
     expect(found).toMatchObject({ code: 'workload_refused', object: 'Deployment/w' })
     expect(found?.message).toMatch(/^its Pods will be refused: annotation portcullis.dev\/ports must list names/)
   })
 
   test('is no file with routes only where the platform says the rest, and then a sidecar of before that is', () => {
     const platform = JSON.stringify({ pdp: { address: 'pdp:9090' }, issuers: [{ issuer: 'https://id.example.com' }] })
-    const says = { data: { 'injector.yaml': JSON.stringify({ ...CONFIG, platform }) } }
-    const settings = named('ConfigMap', 'portcullis-injector', says)
     const file = routes({ 'http.yaml': GOOD.replaceAll(/^(?:issuers|pdp):.*\n/gm, '') })
     expect(codes(...CLOSED, file)).toEqual(['routes_invalid'])
-    expect(codes(...CLOSED, file, settings)).toEqual(['sidecar_outdated'])
-    expect(codes(...CLOSED, routes({ 'http.yaml': GOOD }), settings).toSorted()).toEqual([
+    expect(codes(...CLOSED, file, settings({ platform }))).toEqual(['sidecar_outdated'])
+    expect(codes(...CLOSED, routes({ 'http.yaml': GOOD }), settings({ platform })).toSorted()).toEqual([
       'routes_invalid',
       'sidecar_outdated',
     ])

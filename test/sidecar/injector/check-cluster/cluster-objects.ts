@@ -24,6 +24,14 @@ export function protectedPod(over: JsonObject = {}, port = CONFIG.port): JsonObj
   const made = injection.verdict === 'inject' ? applyPatch(pod, injection.operations) : pod
   return { ...made, metadata: { ...objectAt(made.metadata, ''), namespace: 'invoices' } }
 }
+/** The injector's settings as the chart stores them. */
+export const settings = (over: JsonObject = {}, namespace = 'portcullis'): JsonObject =>
+  named(
+    'ConfigMap',
+    'portcullis-injector',
+    { data: { 'injector.yaml': JSON.stringify({ ...CONFIG, ...over }) } },
+    { namespace },
+  )
 export const service = (name: string, port: JsonObject, selector: JsonObject = { app: 'invoices' }): JsonObject =>
   named('Service', name, { spec: { selector, ports: [port] } })
 export const policy = (name: string, spec: JsonObject, metadata: JsonObject = {}): JsonObject =>
