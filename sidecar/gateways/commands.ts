@@ -1,12 +1,11 @@
 /** The commands about gateways: `gateway-config` and `probe-gateway`. Their parts are loaded when they run. */
 import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
-import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
-import { parseListenAddress } from '../../pdp/shared/process/listen.ts'
+import { listenOption } from '../../pdp/shared/process/listen.ts'
 import { readToken, unverifiedClaims } from '../commands/token-file.ts'
 import { loadRouteFile } from '../config/config.ts'
-import type { ConfigFile, HostAndPort } from './plan.ts'
+import type { ConfigFile } from './plan.ts'
 
 type ConfigOptions = {
   readonly listen: string
@@ -71,8 +70,8 @@ async function print(
   if (!isGatewayName(gateway))
     throw new ConfigError([`${JSON.stringify(gateway)} is not one of ${Object.keys(GATEWAYS).join(', ')}`])
   const { ca, cert, key } = options
-  const places = { listen: addressOf(options.listen, '--listen'), ca, cert, key }
-  const door = options.door === undefined ? null : addressOf(options.door, '--door')
+  const places = { listen: listenOption(options.listen, '--listen'), ca, cert, key }
+  const door = options.door === undefined ? null : listenOption(options.door, '--door')
   try {
     io.stdout.write(joined(gatewayConfig(gateway, loadRouteFile(path), { ...places, door })))
   } catch (err) {
@@ -83,14 +82,6 @@ async function print(
 /** The text of all files. Several files become documents of one stream, each below its name. */
 const joined = (files: readonly ConfigFile[]): string =>
   files.length === 1 ? (files[0]?.text ?? '') : files.map(({ name, text }) => `# ${name}\n${text}`).join('---\n')
-
-function addressOf(text: string, option: string): HostAndPort {
-  try {
-    return parseListenAddress(text)
-  } catch (err) {
-    throw new ConfigError([`${option} ${messageOf(err)}`])
-  }
-}
 
 async function probe(options: ProbeOptions, io: NodeJS.Process): Promise<void> {
   const [{ planProbes }, { probeAll }, { describeReport, isHeld, reportOf }] = await Promise.all([

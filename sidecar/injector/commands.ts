@@ -2,10 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'
 import { ConfigError, runCommand } from '../../pdp/shared/process/exit.ts'
-import { type ListenAddress, parseListenAddress } from '../../pdp/shared/process/listen.ts'
+import { listenOption } from '../../pdp/shared/process/listen.ts'
 import { createLog } from '../../pdp/shared/process/log.ts'
 import { openLogOutput } from '../../pdp/shared/process/log-output.ts'
 import { createShutdown } from '../../pdp/shared/process/shutdown.ts'
@@ -111,20 +110,12 @@ async function serve(options: ServeOptions, io: NodeJS.Process, routeFiles: Rout
       config,
       certificateFolder: options.certificate,
       certificateCheckMs: CERTIFICATE_CHECK_MS,
-      listen: address(options.listen, '--listen'),
-      adminListen: address(options.adminListen, '--admin-listen'),
+      listen: listenOption(options.listen, '--listen'),
+      adminListen: listenOption(options.adminListen, '--admin-listen'),
       checkRoutes: (text) => routeFiles.checkAside(text, platform),
     },
     { log, shutdown, droppedLines: output.droppedCount },
   )
-}
-
-function address(text: string, option: string): ListenAddress {
-  try {
-    return parseListenAddress(text)
-  } catch (err) {
-    throw new ConfigError([`${option} ${messageOf(err)}`])
-  }
 }
 
 async function certificate(options: CertificateOptions, io: NodeJS.Process): Promise<void> {

@@ -1,6 +1,7 @@
 /** Parses listen addresses, listens on them, and describes failures. */
 import { createServer, isIP, type Server } from 'node:net'
-import { StartError } from './exit.ts'
+import { messageOf } from '../base/error-message.ts'
+import { ConfigError, StartError } from './exit.ts'
 
 export type ListenAddress = { readonly host: string; readonly port: number }
 
@@ -20,6 +21,15 @@ export function parseListenAddress(text: string): ListenAddress {
   if (v6 !== undefined && isIP(v6) !== 6)
     throw new Error(`must have an IPv6 address in the brackets: ${JSON.stringify(text)}`)
   return { host: v6 ?? (match[2] || ANY_HOST), port }
+}
+
+/** The address that an option of a command line gives. Throws ConfigError. */
+export function listenOption(text: string, option: string): ListenAddress {
+  try {
+    return parseListenAddress(text)
+  } catch (err) {
+    throw new ConfigError([`${option} ${messageOf(err)}`])
+  }
 }
 
 /** True only for addresses that no other machine can reach. Names other than `localhost` are not trusted. */
