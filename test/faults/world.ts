@@ -1,4 +1,5 @@
 /** The organization, the app and the clients of the load, and how it talks to the PDPs and the sidecars. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Dispatcher, request } from 'undici'
 import { ecKeys, type KeyPair, proof } from '../support/peers/issuer.ts'
 import { RESOURCE } from './system.ts'
@@ -23,6 +24,8 @@ export const ORGANIZATION = 'acme'
 export const LOADER = 'loader'
 export const PROVER = 'prover'
 export const CLIENT_TIMEOUT_MS = 65_000
+const TRIES_MAX = 20
+const RETRY_MS = 500
 const SECRET = 'loader-secret-0123456789-abcdef'
 const SCOPES = 'relationships:write relationships:read directory:write manifest:write clients:write entitlements:write'
 
@@ -48,8 +51,13 @@ export async function createWorld(origin: string, adminSecret: string): Promise<
   const admin = await mint(origin, { id: 'admin', secret: adminSecret, scope: SCOPES })
   const put = async (path: string, body: object): Promise<void> => {
     const headers = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' }
-    const { status, text } = await send(origin, { path, method: 'PUT', headers, body: JSON.stringify(body) })
-    if (status >= 300) throw new Error(`PUT ${path}: ${status} ${text}`)
+    for (let tries = 1; ; tries++) {
+      const { status, text } = await send(origin, { path, method: 'PUT', headers, body: JSON.stringify(body) })
+      if (status < 300) return
+      // While the other parts start, a machine with two cores may have no time for it.
+      if (status !== 503 || tries === TRIES_MAX) throw new Error(`PUT ${path}: ${status} ${text}`)
+      await delay(RETRY_MS)
+    }
   }
   await put(`/v1/organizations/${ORGANIZATION}`, { name: 'Acme' })
   await put('/v1/apps/documents/manifest', { audiences: [RESOURCE] })

@@ -35,7 +35,7 @@ export async function playMove({ folder }: { readonly folder: string }): Promise
     return pdp
   }
   try {
-    const first = await server('first')
+    const [first, second, third] = await Promise.all([server('first'), server('second'), server('third')])
     const atFirst = await serve(first, 'at-first')
     const { origin } = atFirst
     const tokens = await makeWorld(origin)
@@ -43,12 +43,10 @@ export async function playMove({ folder }: { readonly folder: string }): Promise
     const before = await survey(origin)
     await stopPdp(atFirst)
 
-    const second = await server('second')
     await second.query(await dumpOf(first, { root: ROOT, said: {} }))
     const atSecond = await serve(second, 'at-second')
     const complaints = await standing({ origin, database: second, tokens, before })
 
-    const third = await server('third')
     await replicate({ from: second, to: third, write: () => grant(origin, 'while-copied') })
     await stopPdp(atSecond)
     await cutOver({ from: second, to: third })
