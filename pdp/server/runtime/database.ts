@@ -79,13 +79,13 @@ const PLACES = `
 
 /** Logs a line if the running PDPs may need more connections than the server has: a PDP without a connection cannot answer. */
 export async function checkConnections(
-  { databaseConnections, replication }: Pick<PdpConfig, 'databaseConnections' | 'replication'>,
+  { databaseConnections, replication, lease }: Pick<PdpConfig, 'databaseConnections' | 'replication' | 'lease'>,
   { sql, log }: { readonly sql: Queries; readonly log: Log },
 ): Promise<void> {
   const [row] = await sql.query<{ places: number; processes: number }>(PLACES)
   if (row === undefined) return
   const { places, processes } = row
-  const heartbeats = replication === null ? 0 : 1
+  const heartbeats = replication === null && lease !== 'shared' ? 0 : 1
   // Each PDP also opens a connection for some milliseconds every two seconds, to see which server the address leads to.
   const probes = Math.ceil(processes / 10)
   const needed = processes * (databaseConnections + heartbeats) + probes

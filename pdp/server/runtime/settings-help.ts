@@ -88,7 +88,7 @@ export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ],
   [
     'PORTCULLIS_DATABASE_CONNECTIONS',
-    'most connections to PostgreSQL at once, 4 to 200: half for reads, half for transactions; a heartbeat needs one more (20)',
+    'most connections to PostgreSQL at once, 4 to 200: half for reads, half for transactions; a heartbeat needs one more, and so does a shared lease (20)',
   ],
   [
     'PORTCULLIS_DATABASE_SCHEMA',

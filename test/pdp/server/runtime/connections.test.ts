@@ -36,12 +36,12 @@ const run = (count: number, seen = 'now()') =>
   )
 async function lines(
   databaseConnections: number,
-  replication: 'synchronous' | null = null,
+  of: { readonly replication?: 'synchronous'; readonly lease?: 'sole' | 'shared' } = {},
 ): Promise<readonly object[]> {
   const written: string[] = []
   const destination = { write: (line: string) => void written.push(line) }
   const log = createLog({ service: 'test', level: 'info', destination })
-  await checkConnections({ databaseConnections, replication }, { sql: node.sql, log })
+  await checkConnections({ databaseConnections, replication: null, lease: null, ...of }, { sql: node.sql, log })
   return written.map((line) => JSON.parse(line))
 }
 
@@ -63,10 +63,12 @@ test('names both ways out when one more does not fit', async () => {
   })
 })
 
-test('counts the heartbeat of each where replication is synchronous', async () => {
+test('counts the heartbeat of each where replication is synchronous, and the connection of a shared lease', async () => {
   await run(Math.floor(places / 5) + 1)
   expect(await lines(4)).toEqual([])
-  expect(await lines(4, 'synchronous')).toHaveLength(1)
+  expect(await lines(4, { replication: 'synchronous' })).toHaveLength(1)
+  expect(await lines(4, { lease: 'sole' })).toEqual([])
+  expect(await lines(4, { lease: 'shared' })).toHaveLength(1)
 })
 
 test('does not advise fewer than a PDP needs', async () => {

@@ -1,5 +1,8 @@
 /** Several processes answer from memory, and whatever anybody writes is in the very next answer of each. */
+import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createPdp } from '../../../../../pdp/engine/decision-point/create-pdp.ts'
@@ -13,6 +16,7 @@ import { user } from '../../../../../pdp/shared/domain/subjects.ts'
 import { openTestDatabase, type TestDatabase } from '../../../../support/database.ts'
 import { context, drop, given, put } from '../../../../support/tuples.ts'
 import { until } from '../../../../support/until.ts'
+import type { Said } from './leased-process.ts'
 
 type Node = Awaited<ReturnType<typeof openPostgres>> & {
   readonly pdp: EmbeddedPdp
@@ -78,6 +82,19 @@ const [NONE, ALL] = [
   [false, false, false],
   [true, true, true],
 ]
+async function ask(child: ChildProcess): Promise<Said> {
+  child.send(['acme', 'ann', 'doc:1'])
+  const [said] = (await once(child, 'message')) as [Said]
+  return said
+}
+/** Another process that answers from memory. */
+async function started(): Promise<ChildProcess> {
+  const child = fork(join(import.meta.dirname, 'leased-process.ts'), [database.connectionString, 'shared'])
+  closers.push(async () => child.kill('SIGKILL'))
+  await once(child, 'message')
+  await until(async () => (await ask(child)).leased > 0)
+  return child
+}
 const RAW_REVOKE = `
   with gone as (delete from relationship where organization_id = 'acme' and subject = 'user:ann'),
   raised as (update revision set revision = revision + 1, write_id = 4711 where organization_id = 'acme' returning *)
@@ -120,6 +137,15 @@ describe('what was revoked is gone on the very next call of each process', () =>
     expect(await answers('ann')).toEqual(NONE)
   })
 
+  test('of one that was stopped meanwhile, and goes on', { timeout: TIMEOUT_MS }, async () => {
+    const child = await started()
+    child.kill('SIGSTOP')
+    await nodes[0]?.store.write('acme', [drop(ANN)], { context })
+    child.kill('SIGCONT')
+    expect((await ask(child)).allowed).toBe(false)
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
   test('by a revocation of a token', { timeout: TIMEOUT_MS }, async () => {
     const revocationKeys = [revocationKey('grant', 'g1')]
     const asked = { organization: 'acme', subject: user('ann'), permissions: [], revocationKeys }
@@ -147,6 +173,17 @@ describe('a writer', () => {
     await nodes[0]?.store.write('acme', [drop(ANN)], { context })
     expect(performance.now() - beganMs).toBeGreaterThan(2_040)
     expect((await rows()).map((row) => row.id)).not.toContain(id)
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('waits for a process that was killed no longer than for one that does not answer', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const child = await started()
+    expect(await rows()).toHaveLength(4)
+    child.kill('SIGKILL')
+    await nodes[0]?.store.write('acme', [drop(ANN)], { context })
+    expect(await rows()).toHaveLength(3)
     expect(await answers('ann')).toEqual(NONE)
   })
 
