@@ -76,7 +76,7 @@ export function addLive(
         else raw.write(`data: ${JSON.stringify(event)}\n\n`)
       }
       await serve(visit, { closed: ended.signal, send }).catch((err: unknown) =>
-        deps.log.warn({ event: 'console_stream_failed', err }),
+        deps.log.warn({ event: 'console_stream_failed', request_id: request.id, err }),
       )
       clearTimeout(timer)
       clearInterval(rechecking)

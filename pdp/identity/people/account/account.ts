@@ -110,7 +110,9 @@ export function createAccount(deps: AccountDeps, more: (path: string) => Screen 
       if (script !== undefined) return void res.writeHead(STATUS.shown, script.headers).end(script.text)
       const screen = SCREENS.get(path) ?? more(path)
       if (screen === undefined) throw new TypeError(`${path} is not a page of the account`)
-      const view = await answerScreen(parts, screen, { req, res, path, frame: parts.frameOf(req) })
+      const frame = parts.frameOf(req)
+      const logged = { ...parts, log: log.child({ request_id: frame.requestId }) }
+      const view = await answerScreen(logged, screen, { req, res, path, frame })
       if (view !== null) send(res, view)
     },
     notices,

@@ -77,8 +77,10 @@ export const rowTexts = (decision: KeptDecision): readonly string[] => [
 ]
 
 /** Decisions are personal data, so each view of them is logged. */
-export function logView({ deps, person, organization }: ConsoleVisit, filter: Filter, how: 'page' | 'live'): void {
-  deps.log.info({ event: 'decisions_viewed', how, actor: `user:${person.id}`, organization, ...filter })
+export function logView(visit: ConsoleVisit, filter: Filter, how: 'page' | 'live'): void {
+  const { deps, person, organization, requestId } = visit
+  const line = { event: 'decisions_viewed', request_id: requestId, how, actor: `user:${person.id}`, organization }
+  deps.log.info({ ...line, ...filter })
 }
 
 export async function showDecisions(visit: ConsoleVisit): Promise<View> {

@@ -109,6 +109,14 @@ describe('who forgot a password', () => {
     }
   })
 
+  test('leaves log lines that name the request', async () => {
+    const { email } = await person()
+    await browser.send(FORGOTTEN, { form: { email }, headers: { 'x-request-id': 'asked-7' } })
+    await world.identity.mailed()
+    const lines = world.log.filter((line) => line.includes('password_reset_asked'))
+    expect(lines.at(-1)).toContain('"request_id":"asked-7"')
+  })
+
   test('gets in although strangers used up the tries of the account', async () => {
     const { email } = await person()
     const stranger = createBrowser(world.issuer)
