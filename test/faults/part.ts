@@ -22,7 +22,8 @@ export type PartOptions = {
   readonly ready: () => Promise<boolean>
 }
 
-const START_MS = 60_000
+/** Many times what a start takes, for a machine that has more to do. */
+const START_MS = 150_000
 
 export function createPart({ name, logFile, launch, ready }: PartOptions): Part {
   let child: ChildProcess | null = null
