@@ -99,7 +99,7 @@ export class Raise {
     }
     this.#isSettled = true
     for (const [id] of open) if (!database.locked.has(id)) this.#strikeOff(id)
-    this.#after(this.#apartMs(), () => this.#await(index + 1, database.clockMs))
+    this.#after(this.#apartMs(), () => this.#await(index + 1, sinceMs))
   }
 
   #strikeOff(id: string): void {

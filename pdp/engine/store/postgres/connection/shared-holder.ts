@@ -17,15 +17,14 @@ import type { Fence } from './fence.ts'
 import type { Opened } from './kept.ts'
 
 const CHANNEL = 'portcullis_lease'
-const FENCED = `
-  select count(*) = 2 as fenced from pg_trigger
-  where tgrelid = 'revision'::regclass and tgenabled = 'A' and tgname in ('note_intent', 'await_leases')`
+const FENCED = 'select lease_fence() is not null as fenced'
 // Writers that are under way end first, so that each later one notes its intent. Before the first time nobody holds a lease.
 const TURN_ON = `
   begin;
   set local lock_timeout = 50;
   alter table revision enable always trigger note_intent;
   alter table revision enable always trigger await_leases;
+  alter table revision enable always trigger refuse_truncate;
   update lease_settled set timeline = lease_timeline() where timeline is null;
   commit`
 const REGISTER = `
@@ -56,7 +55,7 @@ type Answer = {
   readonly positions: readonly (readonly [JournalId, number, string, number, string])[]
   readonly clockMs: number
   readonly timeline: string
-  readonly fenced: boolean
+  readonly fence: string | null
 }
 type Kept = { readonly open: () => Promise<Opened>; readonly drop: () => Promise<void> }
 type Options = {
@@ -71,7 +70,7 @@ export class SharedHolder {
   readonly #of: Options
   readonly #kept: Kept
   readonly #lease: NodeLease
-  #last: Renewed | null = null
+  #last: (Renewed & { readonly triggers: string | null }) | null = null
   /** Ids of this process that may still have a row. */
   #names: readonly string[] = []
   #isReported = false
@@ -101,7 +100,7 @@ export class SharedHolder {
     client.on('notification', ({ payload }: pg.Notification) => {
       if (payload !== this.#lease.id) this.#soon()
     })
-    await client.query(`listen ${CHANNEL}`)
+    await answered(client.query(`listen ${CHANNEL}`))
   }
 
   /** The positions from memory, for that many questions; null: ask. */
@@ -244,10 +243,11 @@ export class SharedHolder {
     }
     const timeline = readTimeline(answer.timeline)
     fence.pass({ ...server, timeline })
-    const next = { clockMs: answer.clockMs, timeline, sentMs, gotMs: clock(), apartMs }
+    const next = { clockMs: answer.clockMs, timeline, sentMs, gotMs: clock(), apartMs, triggers: answer.fence }
     this.#slowCount = next.gotMs - sentMs > STEP_MS ? this.#slowCount + 1 : 0
     const last = this.#last
-    if (!answer.fenced) this.#end('the triggers of the table revision are off')
+    const wereOn = next.triggers !== null && (last === null || next.triggers === last.triggers)
+    if (!wereOn) this.#end('the triggers of the table revision are off, or were')
     else if (last !== null && !agree(last, next)) this.#end('a clock was set, or the machine was stopped')
     else if (this.#slowCount >= SLOW_MAX) this.#end('renewals take too long')
     else {

@@ -28,17 +28,31 @@ create function lease_space() returns bigint language sql stable as $$
   select 'lease_holder'::regclass::oid::bigint & 2097151
 $$;
 
+-- Null unless all are on. It is another after they were off for a while.
+create function lease_fence() returns text language sql stable as $$
+  select case when count(*) = 3 then string_agg(xmin::text, ' ' order by tgname) end from pg_trigger
+  where tgrelid = 'revision'::regclass and tgenabled = 'A' and tgname in ('note_intent', 'await_leases', 'refuse_truncate')
+$$;
+
+create function refuse_truncate() returns trigger language plpgsql as $$
+begin
+  raise exception 'the table revision cannot be truncated where a PDP answers from memory: delete its rows'
+    using errcode = 'feature_not_supported';
+end
+$$;
+
 create function note_intent() returns trigger language plpgsql security definer as $$
 begin
   -- No question depends on the numbers of events.
   if tg_op <> 'DELETE' and new.organization_id = '#events' then
-    return null;
+    return new;
   end if;
   perform pg_advisory_xact_lock_shared(1887334516, (lease_space() << 10 | lease_bucket(log))::int)
     from unnest(array[old.organization_id, new.organization_id]) log where log is not null;
   -- A renewal with a later turn has looked at the locks later.
   perform set_config('portcullis.turn', nextval('lease_turn')::text, true);
-  return null;
+  perform set_config('portcullis.waited', '0', true);
+  return coalesce(new, old);
 end
 $$;
 
@@ -49,7 +63,7 @@ declare
   former int;
   latter int;
   settled boolean;
-  waiting boolean;
+  waited int := coalesce(nullif(current_setting('portcullis.waited', true), '')::int, 0);
 begin
   if tg_op <> 'DELETE' and new.organization_id = '#events' then
     return null;
@@ -65,14 +79,15 @@ begin
   former := lease_bucket(coalesce(old.organization_id, new.organization_id));
   latter := lease_bucket(coalesce(new.organization_id, old.organization_id));
   settled := (select timeline is not distinct from primary_timeline from lease_settled);
-  -- 2.5 s in pieces: a clock that is set forward shortens one of them.
-  for piece in 0..110 loop
-    waiting := not settled or exists (
+  -- 2.5 s in pieces: a clock that is set forward shortens one of them. A transaction waits no longer, however many it waits for.
+  while waited < 111 loop
+    exit when settled and not exists (
       select from lease_holder where seen < turn and (get_bit(interests, former) = 1 or get_bit(interests, latter) = 1));
-    exit when not waiting;
-    perform pg_sleep(case when piece < 50 then 0.002 else 0.04 end);
+    perform pg_sleep(case when waited < 50 then 0.002 else 0.04 end);
+    waited := waited + 1;
   end loop;
-  if not waiting then
+  perform set_config('portcullis.waited', waited::text, true);
+  if waited < 111 then
     return null;
   end if;
   -- Who did not answer has nothing left to answer from. The next writers need not wait for it.
@@ -117,8 +132,7 @@ begin
       entitlement_write_id::text)), '[]') from revision where organization_id = any(reads)),
     'clockMs', extract(epoch from clock_timestamp()) * 1000,
     'timeline', lease_timeline(),
-    'fenced', (select count(*) = 2 from pg_trigger where tgrelid = 'revision'::regclass and tgenabled = 'A'
-      and tgname in ('note_intent', 'await_leases'))));
+    'fence', lease_fence()));
   update lease_holder set stamp = my_stamp, interests = my_interests, seen = turn, renewed_at = clock_timestamp() where id = me;
   if poke then
     perform pg_notify('portcullis_lease', me);
@@ -135,8 +149,11 @@ begin
   end loop;
 end
 $$;
-create trigger note_intent after insert or update or delete on revision for each row execute function note_intent();
+-- Before the change, so that a transaction whose constraints are immediate notes its intent before it waits.
+create trigger note_intent before insert or update or delete on revision for each row execute function note_intent();
 create constraint trigger await_leases after insert or update or delete on revision
   deferrable initially deferred for each row execute function await_leases();
+create trigger refuse_truncate before truncate on revision for each statement execute function refuse_truncate();
 alter table revision disable trigger note_intent;
 alter table revision disable trigger await_leases;
+alter table revision disable trigger refuse_truncate;

@@ -69,7 +69,7 @@ const may = (name: string, node: Node | undefined) => node?.pdp.can('acme', user
 async function untilLeased(node: Node): Promise<void> {
   const before = node.leased()
   await until(async () => {
-    await may('bob', node)
+    await Promise.all([may('ann', node), may('bob', node)])
     return node.leased() > before
   })
 }
@@ -100,6 +100,8 @@ const RAW_REVOKE = `
   raised as (update revision set revision = revision + 1, write_id = 4711 where organization_id = 'acme' returning *)
   insert into change_log (organization_id, revision, seq, write_id, change, actor, request_id)
   select organization_id, revision, 1, write_id, '{"kind": "clear"}', 'psql', '' from raised`
+const missedTriggers = (node: Node) =>
+  node.events.some((event) => event.kind === 'lease' && /triggers/.test(event.ended ?? ''))
 const rows = async () => (await sql.query<{ id: string }>('select id from lease_holder')).rows
 /** A process that never answers, and is interested in everything. */
 async function frozen(): Promise<string> {
@@ -237,12 +239,67 @@ describe('a process', () => {
 
   test('asks when somebody turns a trigger off', { timeout: TIMEOUT_MS }, async () => {
     await sql.query('alter table revision disable trigger note_intent')
-    const hasEnded = (node: Node) =>
-      node.events.some(({ kind, ...of }) => kind === 'lease' && 'ended' in of && /triggers/.test(of.ended ?? ''))
-    await until(() => nodes.every(hasEnded))
+    await until(() => nodes.every(missedTriggers))
     const before = nodes.map((node) => node.leased())
     await answers('ann')
     expect(nodes.map((node) => node.leased())).toEqual(before)
+  })
+})
+
+describe('what the triggers could miss', () => {
+  const RAISE = 'update revision set revision = revision + 1, write_id = 4712 where organization_id = $1'
+  const raise = (log: string) => sql.query(RAISE, [log])
+
+  test('a writer whose constraints are immediate', { timeout: TIMEOUT_MS }, async () => {
+    await given(nodes[0]?.store as Node['store'], 'globex', put(ANN))
+    await allLeased()
+    await sql.query('begin; set constraints all immediate')
+    await raise('globex')
+    const seen = async () => (await sql.query('select min(seen) as turn from lease_holder')).rows[0].turn
+    const { rows: noted } = await sql.query("select current_setting('portcullis.turn')::bigint as turn")
+    await until(async () => BigInt(await seen()) > BigInt(noted[0].turn))
+    await sql.query(RAW_REVOKE)
+    await sql.query('commit')
+    expect(await answers('ann')).toEqual(NONE)
+    await allLeased()
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('one that takes back a savepoint', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query(`begin; savepoint outer_; ${RAW_REVOKE}; savepoint inner_`)
+    await raise('acme')
+    await sql.query('rollback to inner_; release outer_; commit')
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('one that turns other triggers off for its session', { timeout: TIMEOUT_MS }, async () => {
+    await sql.query(`set session_replication_role = replica; ${RAW_REVOKE}`)
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('one that turns them off and on again is seen by the next renewal', { timeout: TIMEOUT_MS }, async () => {
+    const each = (how: string) =>
+      ['note_intent', 'await_leases'].map((name) => `alter table revision ${how} trigger ${name};`).join('')
+    await sql.query(`begin; ${each('disable')} ${RAW_REVOKE}; ${each('enable always')} commit`)
+    await until(() => nodes.every(missedTriggers))
+    expect(await answers('ann')).toEqual(NONE)
+  })
+
+  test('one that empties the table at once is refused', { timeout: TIMEOUT_MS }, async () => {
+    await expect(sql.query('truncate revision cascade')).rejects.toThrow('delete its rows')
+  })
+
+  test('one that waits for two, each interested in another journal, waits once', { timeout: TIMEOUT_MS }, async () => {
+    for (const log of ['acme', '#tokens'])
+      await sql.query(
+        `insert into lease_holder (id, interests, seen)
+         values ($1, set_bit(decode(repeat('00', 128), 'hex'), lease_bucket($1), 1), nextval('lease_turn'))`,
+        [log],
+      )
+    await nodes[0]?.sql.transaction(async (tx) => {
+      for (const log of ['acme', '#tokens']) await tx.query(RAISE, [log])
+    })
+    expect(await rows()).toHaveLength(3)
   })
 })
 
@@ -250,9 +307,9 @@ test('a database in which nobody wants leases has its triggers off', async () =>
   const untouched = await openTestDatabase()
   const plain = await openPostgres({ connectionString: untouched.connectionString })
   const found = await plain.sql.query(
-    "select tgenabled from pg_trigger where tgname in ('note_intent', 'await_leases')",
+    "select tgenabled from pg_trigger where tgname in ('note_intent', 'await_leases', 'refuse_truncate')",
   )
   await plain.close()
   await untouched.drop()
-  expect(found).toEqual([{ tgenabled: 'D' }, { tgenabled: 'D' }])
+  expect(found).toEqual(Array(3).fill({ tgenabled: 'D' }))
 })
