@@ -3,13 +3,9 @@
  * it comes back. Nothing is stored, so all sidecars with one key agree.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 
-export type SessionOwner = {
-  readonly issuer: string
-  readonly subject: string
-  readonly clientId: string
-  readonly organization: string | null
-}
+export type SessionOwner = Pick<AccessClaims, 'issuer' | 'subject' | 'clientId' | 'organization'>
 export type SessionSeal = {
   seal(session: string, owner: SessionOwner): string
   /** The service's session id; null: it is not a session of this owner. */

@@ -23,6 +23,7 @@ export type QueueDeps = {
   readonly signSet: SignSet
   /** Ids of the keys that the issuer publishes for receivers. */
   readonly publishedKids: () => ReadonlySet<string>
+  /** Milliseconds since the epoch. */
   readonly clock: () => number
 }
 

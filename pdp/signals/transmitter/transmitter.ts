@@ -1,6 +1,5 @@
 /** The transmitter of Shared Signals in one process: receivers' streams, and the delivery of events to them. */
 import type { Sql } from '../../engine/store/directory.ts'
-import type { MasterKeys } from '../../shared/base/encryption.ts'
 import type { GuardedPost } from '../../shared/base/guarded-post.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { openAuthorization } from './configuration.ts'
@@ -8,7 +7,7 @@ import { createDeliverer, type DeliveryOutcome } from './deliverer.ts'
 import { createFeed } from './feed.ts'
 import { HELD_MAX, lookAtHeld } from './held.ts'
 import { type PollAnswer, type PollBody, pollStream } from './poll.ts'
-import type { SignSet } from './queue.ts'
+import type { QueueDeps } from './queue.ts'
 import { createScheduler, SILENT } from './scheduler.ts'
 import { createStreamWrites, type StreamWrites, sendVerification } from './stream-writes.ts'
 import {
@@ -27,15 +26,9 @@ const LONG_POLL_MS = 20_000
 /** The most transactions at once, so that most connections are left to decisions and writes. */
 const TRANSACTIONS_MAX = 3
 
-export type TransmitterDeps = {
-  readonly issuer: string
+export type TransmitterDeps = QueueDeps & {
   readonly sql: Sql
-  readonly masterKeys: MasterKeys
-  readonly signSet: SignSet
-  readonly publishedKids: () => ReadonlySet<string>
   readonly post: GuardedPost
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number
   /** 0 to 1. */
   readonly random: () => number
   readonly log: Log

@@ -6,7 +6,7 @@ import type { AccountVisit } from '../account/visit.ts'
 import type { UpstreamClient, UpstreamPerson } from './client.ts'
 import type { Links } from './links.ts'
 import type { IdentityProviders, ProviderWithSecret } from './providers.ts'
-import type { Sealed } from './sealed.ts'
+import type { createSealed } from './sealed.ts'
 
 export type UpstreamDeps = {
   readonly providers: IdentityProviders
@@ -14,7 +14,7 @@ export type UpstreamDeps = {
   readonly client: UpstreamClient
   /** True if the person has nothing outside the organization, and does not manage Portcullis. */
   readonly isOnlyIn: (user: string, organization: string) => Promise<boolean>
-  readonly sealed: Sealed
+  readonly sealed: ReturnType<typeof createSealed>
   /** Counts returns of browsers, for all nodes together, so that each is accepted once. */
   readonly returns: SharedAttempts
 }

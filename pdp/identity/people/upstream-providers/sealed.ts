@@ -41,8 +41,6 @@ const WAY_SECONDS = 600
 const HANDED_SECONDS = 60
 const HALFWAY_SECONDS = 300
 
-export type Sealed = ReturnType<typeof createSealed>
-
 export function createSealed(deps: {
   readonly issuer: string
   readonly masterKeys: MasterKeys
