@@ -6,9 +6,10 @@ import { goOnDeparting } from '../../../../pdp/engine/store/postgres/people/depa
 import { openPostgres } from '../../../../pdp/engine/store/postgres/postgres.ts'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../pdp/shared/domain/journal.ts'
 import { openTestDatabase, type TestDatabase } from '../../../support/database.ts'
+import { effort } from '../../../support/effort.ts'
 import { context, given, member } from '../../../support/tuples.ts'
 
-const ROUNDS = 100
+const ROUNDS = effort({ short: 30, long: 150 })
 const PEOPLE = ['ann', 'bob'] as const
 const ORGANIZATIONS = ['acme', 'bolt', 'core'] as const
 
