@@ -24,7 +24,6 @@ const TURN_ON = `
   set local lock_timeout = 50;
   alter table revision enable always trigger note_intent;
   alter table revision enable always trigger await_leases;
-  alter table revision enable always trigger refuse_truncate;
   update lease_settled set timeline = lease_timeline() where timeline is null;
   commit`
 const REGISTER = `

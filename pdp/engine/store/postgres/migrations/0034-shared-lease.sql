@@ -30,15 +30,8 @@ $$;
 
 -- Null unless all are on. It is another after they were off for a while.
 create function lease_fence() returns text language sql stable as $$
-  select case when count(*) = 3 then string_agg(xmin::text, ' ' order by tgname) end from pg_trigger
-  where tgrelid = 'revision'::regclass and tgenabled = 'A' and tgname in ('note_intent', 'await_leases', 'refuse_truncate')
-$$;
-
-create function refuse_truncate() returns trigger language plpgsql as $$
-begin
-  raise exception 'the table revision cannot be truncated where a PDP answers from memory: delete its rows'
-    using errcode = 'feature_not_supported';
-end
+  select case when count(*) = 2 then string_agg(xmin::text, ' ' order by tgname) end from pg_trigger
+  where tgrelid = 'revision'::regclass and tgenabled = 'A' and tgname in ('note_intent', 'await_leases')
 $$;
 
 create function note_intent() returns trigger language plpgsql security definer as $$
@@ -153,7 +146,5 @@ $$;
 create trigger note_intent before insert or update or delete on revision for each row execute function note_intent();
 create constraint trigger await_leases after insert or update or delete on revision
   deferrable initially deferred for each row execute function await_leases();
-create trigger refuse_truncate before truncate on revision for each statement execute function refuse_truncate();
 alter table revision disable trigger note_intent;
 alter table revision disable trigger await_leases;
-alter table revision disable trigger refuse_truncate;
