@@ -1,4 +1,4 @@
-/** The account's first page: sign-ins, connected applications, and ways to sign in. */
+/** The account's first page: ways to sign in, organizations, sign-ins and connected applications. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fill, fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
@@ -9,6 +9,7 @@ import { contextOf } from '../passwords/new-password.ts'
 import { leftOf } from './authenticator.ts'
 import { delegationsOf, endDelegation } from './delegations.ts'
 import type { AccountParts } from './deps.ts'
+import { organizationsOf } from './organizations.ts'
 import { alertOf, hidden, shown, timeOf } from './page-parts.ts'
 import type { AccountVisit, Change, Person } from './visit.ts'
 
@@ -126,6 +127,7 @@ ${addressOf(frame, person, mailer !== null)}
 <p><a href="${frame.mount}${PATHS.accountPasskeys}">${words.factors.passkeys.title}</a><br><small>${has.passkey ? passkeys.map(({ name }) => name).join(', ') : words.factors.passkeys.none}</small></p>
 ${has.app || has.passkey ? html`<p><small>${leftOf(frame, left)}</small></p>` : EMPTY}
 ${await parts.elsewhere.link(frame)}
+${await organizationsOf(parts, frame, person)}
 <h2>${texts.sessions}</h2>${rows}${others}
 <h2>${texts.applications}</h2>${connected.length === 0 ? html`<p>${texts.noApplications}</p>` : connected}
 ${await delegationsOf(parts, frame, person)}

@@ -9,7 +9,7 @@ import { RequestProblem } from '../../serve/http/status.ts'
 import { readBackwards } from '../journal-backwards.ts'
 import { address, alert, field, hidden, instant, link, name, words } from '../parts.ts'
 import { lostAccess } from '../sections/lost-access.ts'
-import { countOf, pageByPage, type Total, table } from '../sections/table.ts'
+import { countOf, type Total, table } from '../sections/table.ts'
 import { daysOf, instantIn, TIME_FORMS } from '../sections/times.ts'
 import type { ConsoleVisit, View } from '../visit.ts'
 
@@ -95,11 +95,14 @@ async function totalOf(
   const { actor, text, from, to, kind } = filter
   if (log === null || [actor, text, from, to, kind].some((one) => one !== '')) return undefined
   const { store } = visit.deps.management
-  const page = async (place: PageStart | null) => {
-    const { entries: items, older } = await find(store, { log, place: place ?? { until: head, skip: 0 }, filter })
-    return { items, next: older }
-  }
-  return countOf(visit, { id: 'changes', next, pageSize: ROWS_MAX }, pageByPage(page))
+  return countOf(visit, { id: 'changes', next, pageSize: ROWS_MAX }, async ({ countMax }) => {
+    const found: JournalEntry[] = []
+    for await (const { entries } of readBackwards(store, { log, to: head })) {
+      found.push(...entries)
+      if (found.length >= countMax) break
+    }
+    return found
+  })
 }
 
 function filterOf({ query, reading }: ConsoleVisit): Filter {

@@ -57,17 +57,20 @@ export async function showPerson(visit: ConsoleVisit, user: string, search: Html
   const holdings = mayOffboard(visit) ? await visit.api<UserHoldings>('GET', `${pathOf(user)}/holdings`) : null
   const done = Object.hasOwn(DONE, query('done')) ? DONE[query('done')] : undefined
   const subject = { type: 'user', id: user }
+  const sections = await Promise.all([
+    visit.may('decisions:read') && org !== null ? reachOf(visit, subject) : EMPTY,
+    membershipTable(visit, { user, memberships }),
+    visit.may('roles:read') ? roles(visit, user) : EMPTY,
+    delegations(visit, user),
+    visit.mayEverywhere('sessions:revoke') ? sessions(visit, user) : EMPTY,
+    visit.may('decisions:read') ? latestDecisions(visit, user) : EMPTY,
+  ])
   return {
     title: found?.name ?? user,
     body: html`${done === undefined ? await changeDone(visit) : status(done)}<dl><dt>Id</dt><dd>${name(user)}</dd>${everywhere ? html`<dt>E-mail</dt><dd>${called(found?.email ?? 'none')}${found?.emailVerified === true ? ' (verified)' : ''}</dd>` : EMPTY}${holdings?.blocked === true ? html`<dt>State</dt><dd class="denied">✗ blocked: no sign-in counts</dd>` : EMPTY}</dl>
 <p class="actions">${link(address('ask', { org, subject: `user:${user}` }), 'Check access')} · ${link(address('decisions', { org, subject: `user:${user}` }), 'Decisions')}${visit.may('audit:read') ? html` · ${link(address('changes', { org, text: `user:${user}` }), 'Changes about them')} · ${link(address('changes', { org, actor: `user:${user}` }), 'Changes by them')}` : EMPTY}</p>
 ${actions(visit, { user, holdings })}
-${visit.may('decisions:read') && org !== null ? await reachOf(visit, subject) : EMPTY}
-${membershipTable(visit, { user, memberships })}
-${visit.may('roles:read') ? await roles(visit, user) : EMPTY}
-${await delegations(visit, user)}
-${visit.mayEverywhere('sessions:revoke') ? await sessions(visit, user) : EMPTY}
-${visit.may('decisions:read') ? latestDecisions(visit, user) : EMPTY}`,
+${sections}`,
   }
 }
 

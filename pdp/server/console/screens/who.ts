@@ -109,13 +109,19 @@ async function holdersOf(
   const rows: (readonly (Html | string)[])[] = []
   for (const relation of org === null ? [] : relations.slice(0, RELATIONS_MAX)) {
     const question = { ...supposed, organization: org ?? '', resource, relation, type, pageSize: PAGE_SIZE }
-    const { items, nextPageToken, complete } = await deps.management.pdp.listSubjects(question)
+    const { items, nextPageToken, complete } = await filled(
+      (from) => deps.management.pdp.listSubjects({ ...question, ...(from !== null && { pageToken: from }) }),
+      ({ items, nextPageToken }) => (items.length === 0 ? nextPageToken : null),
+    )
     const isAll = nextPageToken === null && complete
     if (items.length === 0 && isAll) continue
     const some = items.slice(0, HOLDERS_SHOWN)
     rows.push([
       name(relation),
-      link(address('who', { org, resource, relation, type, ...more }), `${isAll ? '' : 'at least '}${items.length}`),
+      link(
+        address('who', { org, resource, relation, type, ...more }),
+        isAll || items.length > 0 ? `${isAll ? '' : 'at least '}${items.length}` : 'look further',
+      ),
       html`${joined(some.map((item) => link(address('ask', { org, subject: item, relation, resource, ...more }), name(item))))}${items.length > some.length ? ' …' : EMPTY}`,
     ])
   }
@@ -158,7 +164,10 @@ ${isSupposed(supposed) ? status('The list supposes what the question did: relati
   try {
     if (!list.isAsked) return { title, body: html`${form}${await unknownSubject(visit, list)}${await list.overview()}` }
     if (query('format') === 'csv') return await exportOf(visit, list)
-    const page = await read(visit, list, { size: PAGE_SIZE, token: query('page') })
+    const page = await filled(
+      (from) => read(visit, list, { size: PAGE_SIZE, token: from ?? query('page') }),
+      ({ items, next_page_token: next }) => (items.length === 0 ? next : null),
+    )
     const unknown = page.items.length === 0 ? await unknownIn(visit, list) : EMPTY
     return { title, body: html`${form}${unknown}${await pageOf(visit, list, page)}` }
   } catch (err) {
@@ -208,6 +217,18 @@ function emptyHint(kind: List['kind']): Html {
       ? html`<p>Name a resource, and get everybody who has something on it: by a relationship, a group, a rule, a membership or a role. With a relation as well: the whole list.</p>`
       : html`<p>Name a subject, and get everything that it can reach, by type and relation. With a type and a relation as well: every such resource.</p>`
   return html`<div class="empty">${text}</div>`
+}
+
+/** How long empty pages of a list are passed over: those whose candidates all turned out to have nothing. */
+const EMPTY_PAGES_MS = 1_500
+
+/** The first page that `next` does not pass over, or the last that there was time for. */
+async function filled<P>(readFrom: (token: string | null) => Promise<P>, next: (page: P) => string | null): Promise<P> {
+  const startedMs = performance.now()
+  let page = await readFrom(null)
+  for (let token = next(page); token !== null && performance.now() - startedMs < EMPTY_PAGES_MS; token = next(page))
+    page = await readFrom(token)
+  return page
 }
 
 function read(visit: ConsoleVisit, { kind, body }: List, page: { size: number; token: string }): Promise<Page> {

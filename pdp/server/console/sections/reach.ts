@@ -1,4 +1,5 @@
 /** Everything that a subject can reach, by type and relation: how many resources, some of them, and through what. */
+import { setTimeout as delay } from 'node:timers/promises'
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import type { AskedSubject, PermissionResult, ReasonStep } from '../../../shared/domain/decision.ts'
 import { isObject, parseTuple } from '../../../shared/domain/names.ts'
@@ -12,9 +13,12 @@ import { table } from './table.ts'
 /** How many resources of one relation are counted; if there are more, the page says "at least". */
 const COUNTED_MAX = 100
 const SHOWN_MAX = 3
-/** How many lists are read, and the time for all of them. */
+/** How many lists are read, and the time for all of them and for their ways: a page has five seconds. */
 const LISTS_MAX = 200
-const TOGETHER_MS = 8_000
+const TOGETHER_MS = 2_000
+/** How many lists are read at once: they share the reads of the database. */
+const AT_ONCE = 20
+const WAYS_MS = 1_000
 
 type Row = {
   readonly type: string
@@ -29,7 +33,9 @@ export async function reachOf(visit: ConsoleVisit, subject: AskedSubject, suppos
   const question = { ...(supposed && readSupposed(supposed)), subject }
   const more = supposed === undefined ? {} : parametersOf(supposed)
   const { rows, left } = await readRows(visit, question)
-  const via = await waysTo(visit, question, rows)
+  // A list without its ways is worth more than no page.
+  const ways = waysTo(visit, question, rows).catch(() => NO_WAYS)
+  const via = await Promise.race([ways, delay(WAYS_MS, NO_WAYS, { ref: false })])
   const { organization: org } = visit
   const who = subjectName(subject)
   const shown = rows.map(({ type, relation, items, isAll }) => [
@@ -62,23 +68,30 @@ async function readRows(visit: ConsoleVisit, question: Asked) {
   for (const type of await typesFor(visit, 'resource'))
     for (const relation of await pdp.relations(organization, type)) pairs.push({ type, relation })
   const startedMs = performance.now()
-  for (const [i, { type, relation }] of pairs.entries()) {
-    if (i >= LISTS_MAX || performance.now() - startedMs > TOGETHER_MS) {
-      left.push({ type, relation })
+  for (let at = 0; at < pairs.length; at += AT_ONCE) {
+    const some = pairs.slice(at, at + AT_ONCE)
+    if (at >= LISTS_MAX || performance.now() - startedMs > TOGETHER_MS) {
+      left.push(...some)
       continue
     }
-    const page = await pdp.listResources({ ...question, organization, relation, type, pageSize: COUNTED_MAX })
-    const isAll = page.nextPageToken === null && page.complete
-    if (page.items.length > 0 || !isAll) rows.push({ type, relation, items: page.items, isAll })
+    const read = some.map(({ type, relation }) =>
+      pdp.listResources({ ...question, organization, relation, type, pageSize: COUNTED_MAX }),
+    )
+    for (const [i, { items, nextPageToken, complete }] of (await Promise.all(read)).entries()) {
+      const isAll = nextPageToken === null && complete
+      const pair = some[i]
+      if (pair !== undefined && (items.length > 0 || !isAll)) rows.push({ ...pair, items, isAll })
+    }
   }
   return { rows, left: left.slice(0, LISTS_MAX) }
 }
 
+const NO_WAYS: ReadonlyMap<string, Html> = new Map()
 /** How many checks one question may have. */
 const CHECKS_MAX = 256
 
 /** How the first resources of each row are reached: directly, or through a group, an object above, a membership or a role. */
-async function waysTo(visit: ConsoleVisit, question: Asked, rows: readonly Row[]): Promise<Map<string, Html>> {
+async function waysTo(visit: ConsoleVisit, question: Asked, rows: readonly Row[]): Promise<ReadonlyMap<string, Html>> {
   const { organization, deps } = visit
   const asked = rows
     .flatMap(({ type, relation, items }) => items.slice(0, SHOWN_MAX).map((resource) => ({ type, relation, resource })))

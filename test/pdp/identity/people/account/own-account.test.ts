@@ -56,6 +56,27 @@ describe('a person', () => {
     }
   })
 
+  test('reads their own organizations with tier, status and roles, and nothing of other people', async () => {
+    const { id, email } = await person()
+    const others = await person()
+    await signIn(email)
+    const home = async (): Promise<string> => (await browser.send('/account')).text()
+    expect(await home()).toMatch(/<\/strong> \(acme\)<br><small>reader\.<\/small>/)
+    const grant = (role: string, subject: string) =>
+      world.sql.query(
+        "insert into role_grant (organization_id, grant_id, app, role, subject) values ('acme', $1, 'ledger', $2, $3)",
+        [`${role}-${id}`, role, subject],
+      )
+    await grant('<closer>', `user:${id}`)
+    await grant('secret', `user:${others.id}`)
+    await world.sql.query("update membership set status = 'suspended' where user_id = $1", [id])
+    const page = await home()
+    expect(page).toContain('reader, suspended. Roles: ledger/&lt;closer&gt;.')
+    expect(page).not.toContain('secret')
+    await world.sql.query('delete from membership where user_id = $1', [id])
+    expect(await home()).toContain('<h2>Your organizations</h2><p>None.</p>')
+  })
+
   test('changes the password with the present one, which ends everything else, and stays signed in', async () => {
     const { id, email } = await person()
     const other = await connected(id)

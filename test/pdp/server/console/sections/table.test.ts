@@ -1,6 +1,6 @@
 /** The table of the console: sorted, paged and exported by its address alone. */
 import { expect, test } from 'vitest'
-import { countOf, linesOf, pageByPage, type Place, table } from '../../../../../pdp/server/console/sections/table.ts'
+import { countOf, linesOf, type Place, pageByPage, table } from '../../../../../pdp/server/console/sections/table.ts'
 import { html } from '../../../../../pdp/shared/base/html.ts'
 
 const at = (url: string | null): Place => ({
