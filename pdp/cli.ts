@@ -69,7 +69,7 @@ export async function runPdpCli(io: NodeJS.Process): Promise<void> {
 
 const SERVER_COMMANDS: ReadonlySet<string> = new Set(['serve', 'migrate', 'keys', 'rotate-master-key'])
 
-// Loaded only here: the server's modules take a second to load, and a client command does not need them.
+// Imported here, because the server's modules take a second to load and client commands do not need them.
 async function serve(io: NodeJS.Process): Promise<void> {
   const { startPdp } = await import('./server/runtime/start.ts')
   trustAuthorities(io.env)

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The installed command `portcullis`: on a Node that is too old for the rest, it says so and ends. */
+/** The installed command `portcullis`: ends with a message on a Node that is too old for the rest. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major > 20 || (major === 20 && minor >= 19)) {
   // Imported only now: an older Node could not even read it.

@@ -5,7 +5,7 @@
 // (injector/pod/sidecar-container.ts).
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major > 24 || (major === 24 && minor >= 18)) {
-  // Imported here, because an older Node.js cannot parse it.
+  // Loaded only here: an older Node.js could not parse the file, and must print the message below.
   import('./cli.ts').then(({ runSidecarCli }) => runSidecarCli(process))
 } else {
   process.stderr.write(`portcullis-sidecar needs Node.js 24.18 or newer; this is ${process.versions.node}\n`)

@@ -22,7 +22,7 @@ export function createAdmin(deps: { directory: Directory; log: Log }): (secret: 
   return async (secret) => {
     const stored = await directory.client(ADMIN)
     const secretIsCurrent = stored?.secretHash != null && (await verifySecret(secret, stored.secretHash))
-    // A newer version adds its new scopes to `admin` if that client had all scopes of the former version.
+    // With a newer version, `admin` gets the new scopes if the client had all scopes of the version before.
     if (secretIsCurrent && stored?.metadata.scope === METADATA.scope) return
     try {
       await directory.putClient(

@@ -21,13 +21,13 @@ import type { ClientDocumentSettings } from './provider/client-documents.ts'
 export type IdentityDeps = {
   /** The URL with which every URL in an answer begins; the Host field of a request does not count. */
   readonly issuer: string
-  /** Proxies whose X-Forwarded-For or Forwarded field is trusted; default: none. */
+  /** Proxies whose Forwarded and X-Forwarded-For fields are trusted; default: none. */
   readonly trustedProxies?: Networks
   readonly sql: Sql
   readonly store: Store
   readonly directory: Directory
   readonly pdp: Pdp
-  /** Logs revocations in the transaction that causes them. */
+  /** Writes revocations into the journal, in the transaction that causes them. */
   readonly appendJournal: AppendJournal
   /** Stores events in the transaction of the change that they report. */
   readonly appendEvents: AppendEvents
@@ -39,24 +39,24 @@ export type IdentityDeps = {
   readonly log: Log
   /** Remembers used DPoP proofs; default: in this process. */
   readonly replay?: ReplayMemory
-  /** Whether tokens carry entitlements; default `claims-mode`. */
+  /** The mode of entitlements in tokens; default `claims-mode`. */
   readonly embedEntitlements?: EmbedEntitlements
   /** True: everybody needs a second factor to sign in. Default: only people who sign in to clients that demand it. */
   readonly requireSecondFactor?: boolean
-  /** A slow hash that no secret matches, to check for people and clients that do not exist. Default: a new one. */
+  /** A slow hash that no secret has, for checks of unknown people and clients. Default: a new one. */
   readonly decoyHash?: string
   /** Settings of people's accounts; default: no mail, and only the built-in list of known passwords. */
   readonly account?: AccountSettings
-  /** `host` or `host:port` of identity providers that may have internal addresses. Default: none. */
+  /** Identity providers that may have internal addresses, as `host` or `host:port`. Default: none. */
   readonly internalHosts?: readonly string[]
-  /** The proxy for calls by https to all other hosts. Default: none. */
+  /** The proxy for https calls to all other hosts; default: no proxy. */
   readonly proxy?: ProxySettings | null
-  /** Settings for clients that nobody registered; absent: there are none. */
+  /** Settings for clients that are not registered but have a document; absent: there are no such clients. */
   readonly clientDocuments?: ClientDocumentSettings
   /** Called after each call of the token hook, for a counter. */
   readonly onHookOutcome?: (outcome: HookOutcome) => void
   /** Called after each attempt to send a logout token, for a counter. */
   readonly onLogoutOutcome?: (outcome: LogoutOutcome) => void
-  /** The look of the pages; default: none. */
+  /** The look of the pages; default: no brand. */
   readonly branding?: Branding
 }

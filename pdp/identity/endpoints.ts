@@ -50,7 +50,7 @@ import { createHandler } from './routes.ts'
 
 // The window in which tries are counted: short, so that typing errors do not lock a person out for long.
 const ATTEMPTS_WINDOW_MS = 900_000
-// Each check needs 32 MiB and most of a core, in the thread pool that also signs tokens.
+// How many slow checks of secrets run and wait. Each takes 32 MiB and most of a core, in the thread pool that also signs tokens.
 const SECRET_CHECKS = { runningMax: 2, waitingMax: 50 }
 
 /** Parts that the rest of the identity service uses as well. */
@@ -70,9 +70,9 @@ type EndpointsParts = {
   readonly mail: { readonly mailer: Mailer | null; readonly deliveries: Deliveries }
 }
 export type Endpoints = {
-  /** Returns true if it answered. */
+  /** Answers a request for one of our routes; false: it is not for us. */
   handle(req: IncomingMessage, res: ServerResponse, deadlineMs?: number): Promise<boolean>
-  /** Throws PdpError `request_invalid`. */
+  /** Checks a client before it is stored. Throws PdpError `request_invalid`. */
   validateClient(client: Client & { readonly secretHash: string | null }): Promise<void>
 }
 
@@ -174,7 +174,7 @@ function createLimits({ issuer, masterKeys, clock, trustedProxies = NO_NETWORKS 
   }
 }
 
-/** Documents of clients that nobody registered; null: these are off, so every client is registered. */
+/** The documents of clients that are not registered; null: every client must be registered. */
 function documentsOf(
   { clientDocuments, sql, directory, clock, log }: IdentityDeps,
   guard: GuardedPost,

@@ -1,4 +1,4 @@
-/** The identity service: the issuer's HTTP routes, live introspection, and the first client. */
+/** The identity service: the issuer's routes, live introspection, and the first client. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { JWK } from 'jose'
 import type { Directory, Sql } from '../engine/store/directory.ts'
@@ -37,14 +37,14 @@ const PROOFS_MAX = 500_000
 
 export type Identity = Introspection &
   Controls & {
-    /** Verifies proofs for this issuer's own routes. A proof is valid once for all of them together. */
+    /** Verifies proofs for all routes of the issuer together: a proof is valid only once. */
     readonly verifyProof: ProofVerifier
     readonly events: Pick<Events, 'after'>
     /** The operations of management, inside an open transaction. */
     within(at: { readonly sql: Sql; readonly directory: Directory }): Controls & Pick<Introspection, 'introspect'>
     readonly console: ConsoleIdentity
     readonly publicPages: PublicPages
-    /** The routes of the issuer, to be made once. `accept` accepts invitations; null: nobody can accept one. */
+    /** Makes the routes, once. `accept` accepts invitations; null: invitations cannot be accepted. */
     routes(accept: AcceptInvitation | null): IssuerRoutes
     /** Public signing keys (RFC 7517), the active key first. */
     publicKeys(): readonly JWK[]
@@ -52,7 +52,7 @@ export type Identity = Introspection &
     signStatement(claims: JsonObject): Promise<string>
     /** A Security Event Token of these claims, signed with the same key. */
     signSet(claims: JsonObject): Promise<{ readonly token: string; readonly kid: string }>
-    /** Loads changed keys at once; otherwise it polls every 30 seconds. */
+    /** Loads changed keys now instead of at the next poll, every 30 seconds. */
     reloadKeys(): Promise<void>
     /** Resolves when no mail is being sent. */
     mailed(): Promise<void>
@@ -176,7 +176,7 @@ function sendLogouts(
   })
 }
 
-/** Deletes from time to time what no grant needs any more, one run after the other. */
+/** Deletes from time to time, one run after the other, the rows that no grant needs any more. */
 function startCollector(bindings: Pick<Bindings, 'collect'>, log: IdentityDeps['log']): NodeJS.Timeout {
   let collecting = false
   return setInterval(async () => {

@@ -71,8 +71,8 @@ export type HandlerDeps = InteractionDeps &
   }
 
 /**
- * Answers our routes and returns true; leaves other requests untouched and returns false. Never rejects. `deadlineMs`: the time for
- * the whole answer, from the complete arrival of the request.
+ * Answers requests for our routes and returns true; false: it is not for us and untouched. Never rejects. `deadlineMs`: the time for the
+ * answer, from the request's complete arrival.
  */
 export function createHandler(
   deps: HandlerDeps,

@@ -1,4 +1,4 @@
-/** Asks the PDP about parts of an answer: which further checks hold for the sender of the request. */
+/** Asks the PDP further checks about parts of an answer, for the sender of the request. */
 import { setImmediate } from 'node:timers/promises'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { FilterError } from '../http/edited-answer.ts'
@@ -23,9 +23,9 @@ import { ANYBODY } from '../routes/mcp-rules.ts'
 import type { Route } from '../routes/route.ts'
 import { requestValues } from '../routes/values.ts'
 
-/** A request, and the question that the PDP was asked about it. */
+/** A request and the question about it that the PDP has answered. */
 type Asked = {
-  /** Null: the sender is a guest. */
+  /** The sender's claims; null: a guest. */
   readonly claims: AccessClaims | null
   readonly request: InboundRequest
   readonly parameters: readonly string[]
@@ -72,7 +72,7 @@ export async function keeping(
   }
 }
 
-/** After so many questions other requests are served. */
+/** After this many questions, other requests get a turn. */
 const IN_TURN = 8
 const ROUNDS_MAX = 2
 
@@ -121,7 +121,7 @@ export async function hideUnseen<R extends Hidable>(refused: R, answer: PdpAnswe
   return isSeen === true ? refused : { ...refused, rpc: unseen.reply }
 }
 
-/** The questions of the first checks, as many as fit into one question, but at least one. */
+/** The first checks whose questions fit into one request to the PDP, but at least one check. */
 function fitting(
   checks: readonly Check[],
   build: (some: readonly Check[]) => Questions,

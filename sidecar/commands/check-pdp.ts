@@ -19,12 +19,12 @@ const PERMISSION = 'permission '
 const { decide: DECIDE } = serviceDefinition(DecisionService)
 
 export type PdpCheckDeps = {
-  /** An active access token with an organization. The PDP is asked about its subject; only errors in the answer matter. */
+  /** An active access token with an organization. Questions are about its subject; answers do not matter, only errors in them. */
   readonly token: string
   readonly readToken: (path: string) => string
 }
 
-/** One sentence for each unknown name. Throws StartError when the PDP does not answer, or the token is not active. */
+/** One sentence for each name that the PDP does not know. Throws StartError if it does not answer, or the token is not active. */
 export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Promise<string[]> {
   const found = new Map<string, { readonly route: string; readonly question: PermissionQuestion }>()
   const first = await ask(config, deps, [])
@@ -33,7 +33,7 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
       if (!found.has(text)) found.set(text, { route: id, question })
   const warnings: string[] = []
   const { resource } = config.file
-  // In a token for an app, only roles of that app count.
+  // A token for an app shows only the roles of this app.
   const isForResource = [parseJws(deps.token, TOKEN_CHARS_MAX)?.payload.aud].flat().includes(resource)
   const asked = [...found]
   for (let at = 0; at < asked.length; at += CHECKS_MAX) {
@@ -54,7 +54,7 @@ export async function pdpWarnings(config: LoadedConfig, deps: PdpCheckDeps): Pro
   return [...warnings, ...(await signInWarnings(config))]
 }
 
-/** Warnings of issuers that refuse the client of the file, asked as a browser asks them. An unreachable issuer gives none. */
+/** Warnings of issuers that refuse the file's client, as a browser would see. An issuer that cannot be reached gives no warning. */
 async function signInWarnings({ file: { signIn, publicUrl } }: LoadedConfig): Promise<readonly string[]> {
   const asked = (signIn?.providers ?? []).map(async ({ issuer, clientId, name }) => {
     const redirectUri = sidecarAddress(publicUrl, 'callback', name)
@@ -81,7 +81,7 @@ function questionsOf(
       const isLiteral = id.every((part) => typeof part === 'string')
       if (type !== 'organization' && type !== 'app')
         return [{ text: `${relation} ${type}`, question: { relation, resource: `${type}:any` } }]
-      // If the request names the app, its permissions are not known here.
+      // The permissions of an app are unknown here if only the request names the app.
       if (type === 'app' && !isLiteral) return []
       const resource = `${type}:${isLiteral ? id.join('') : organization}`
       return [{ text: `${relation} ${isLiteral ? resource : type}`, question: { relation, resource } }]

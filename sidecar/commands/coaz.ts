@@ -13,7 +13,7 @@ export const MAPPING_KEY = 'x-authzen-mapping'
 /** A check as a route file writes it. */
 export type CheckText = string | { readonly all: readonly string[] }
 
-/** A mapping that no check can express, or the reverse. The message ends a sentence that begins with the operation or the route. */
+/** A mapping that checks cannot express, or a check that mappings cannot. The message continues a sentence about the operation or route. */
 export class MappingError extends Error {
   override readonly name = 'MappingError'
 }

@@ -1,6 +1,6 @@
 /**
- * The check that a tool of an MCP server declares for its calls (COAZ-MCP, draft 1), in the words of a route file. It is for people who
- * write a rule: a server must not choose what is asked about its own calls.
+ * The check that a tool of an MCP server declares for its calls (COAZ-MCP, draft 1), in the form of a route file. It only helps people who
+ * write rules: a server must not choose the checks of its own calls.
  */
 import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
@@ -10,7 +10,7 @@ const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 const ARGUMENT = /^\$params\.arguments\.([A-Za-z][A-Za-z0-9_]{0,63})$/
 const CLAIM = /^\$token\.([A-Za-z][A-Za-z0-9_]{0,63})$/
 
-/** Null: no check of a route file says the same. */
+/** The declared check as text; null: a route file cannot express it. */
 export function declaredCheck(mapping: unknown): string | null {
   if (!isJsonObject(mapping) || Object.keys(mapping).length !== 1) return null
   const { evaluation, evaluations } = mapping

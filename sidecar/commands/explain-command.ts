@@ -103,7 +103,7 @@ function pair(text: string, mark: string, option: string): [string, string] {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
 }
 
-/** `isAsked`: the result of a real decision is printed after this; it says whether and why the request is denied. */
+/** The explanation as lines. `isAsked`: a real decision is printed after them, and that decision has the denial. */
 function describeExplanation(
   { route, parameters, asks, context, denial, isGuest }: Explanation,
   { isAsked, io }: { readonly isAsked: boolean; readonly io: NodeJS.Process },
@@ -125,7 +125,7 @@ function describeExplanation(
   return asks.length === 0 ? [...lines, 'asks        only whether the access token is active'] : lines
 }
 
-/** `allowed`: null when the PDP's answer is needed, but it was not asked. */
+/** The explanation as JSON. `allowed`: null if the PDP's answer is needed, but the PDP was not asked. */
 function jsonOf(
   { route, parameters, asks, context, denial, isGuest }: Explanation,
   asked: TokenDecision | null,

@@ -19,7 +19,7 @@ export type AskedRequest = {
 }
 export type TokenDecision = { readonly allowed: boolean; readonly verdict: string; readonly reason: string }
 
-/** Asks the issuer for its keys and the PDP for a decision; nothing reaches the upstream. A denial is a result, not an error. */
+/** Asks the issuer for keys and the PDP for a decision, but sends nothing to the service. A denial is a result, not an error. */
 export async function askAbout(config: LoadedConfig, request: AskedRequest, deps: RuntimeDeps): Promise<TokenDecision> {
   const runtime = createRuntime(config, deps, createRouting(config.file))
   try {

@@ -13,7 +13,7 @@ import type { ApiDescription, Operation } from './openapi.ts'
 
 export type FirstRouteFile = {
   readonly text: string
-  /** Operations that a route file cannot tell apart or write down, each with the reason. */
+  /** Operations that a route file cannot express or tell apart, each with its reason. */
   readonly leftOut: readonly string[]
 }
 type FirstRoute = Pick<Route, 'id' | 'host' | 'method' | 'pattern'> & { readonly check: CheckText }
@@ -49,7 +49,7 @@ export function firstRouteFile(api: ApiDescription | null, schema: string): Firs
   return { text: document.toString({ lineWidth: 0 }), leftOut }
 }
 
-/** The check of each tool asks for a relationship that nobody has yet. Throws ConfigError. */
+/** A route file for an MCP server. Each tool's check asks for a relationship that no subject has yet. Throws ConfigError. */
 export function firstMcpRouteFile({ url, tools }: McpServer, schema: string): FirstRouteFile {
   const pattern = parsePattern(url.pathname)
   if (typeof pattern === 'string') throw new ConfigError([`no route for ${url.pathname}: the path ${pattern}`])
@@ -83,7 +83,7 @@ export function firstMcpRouteFile({ url, tools }: McpServer, schema: string): Fi
   return { text: document.toString({ lineWidth: 0 }), leftOut }
 }
 
-/** Names of tools as MCP recommends them. */
+/** Matches tool names that follow MCP's recommendation. */
 const TOOL = /^[A-Za-z0-9_./-]{1,128}$/
 const TEXT_MAX = 120
 
@@ -153,7 +153,7 @@ function routesOf(operations: readonly Operation[]): { routes: readonly FirstRou
   return { routes, leftOut }
 }
 
-/** An operation whose mapping no check can express must not become `signed_in`, so the reason stands in its place. */
+/** The check of an operation, or the reason why no check can express its mapping: such an operation must not become `signed_in`. */
 function checkOrReason({ isPublic, mapping }: Operation): CheckText | MappingError {
   if (mapping === undefined) return isPublic ? 'public' : 'signed_in'
   try {
@@ -180,7 +180,7 @@ function testsOf({ id, method, pattern, check }: FirstRoute): object[] {
   const request = `${method} ${pattern.rest ? path.replace(/\*\*$/, 'some/path') : path}`
   if (check === 'public') return [{ request, expect: { route: id } }]
   return [
-    // The values that a check reads of the request are not known here.
+    // No test for other checks, since the values that they read are unknown here.
     ...(check === 'signed_in' ? [{ request, as: { sub: 'alice' }, expect: { route: id } }] : []),
     { request, expect: { route: id, status: 401 } },
   ]

@@ -1,4 +1,4 @@
-/** Asks a running MCP server for its tools: in the new revision of the protocol, or after a handshake if the server does not know it. */
+/** Asks a running MCP server for its tools, first in the new revision of the protocol, then by the handshake of older ones. */
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { isJsonObject } from '../../pdp/shared/domain/json.ts'
@@ -14,7 +14,7 @@ export type McpTool = {
   /** The server's own hints about the tool, which are not verified. */
   readonly hints: readonly string[]
   readonly arguments: readonly string[]
-  /** The check that it declares; null: one that no route file can say. Absent: it declares none. */
+  /** The check that the tool declares; null: a route file cannot express it. Absent: the tool declares no check. */
   readonly declared?: string | null
 }
 export type McpServer = { readonly url: URL; readonly tools: readonly McpTool[] }
@@ -32,7 +32,7 @@ const HINTS = {
 }
 const CLIENT = { name: 'portcullis-sidecar', version: '1' }
 
-/** Rejects with ConfigError. */
+/** Lists the server's tools. Rejects with ConfigError. */
 export async function readMcpServer(text: string): Promise<McpServer> {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '' || url.hash !== '')

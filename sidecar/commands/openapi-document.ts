@@ -10,7 +10,7 @@ const CREDENTIALS = 'access_token'
 
 export function openApiDocument({ resource, publicUrl, routes }: RouteFile): {
   readonly text: string
-  /** Routes that an OpenAPI document cannot express, each with the reason. */
+  /** Routes that an OpenAPI document cannot express, each with its reason. */
   readonly leftOut: readonly string[]
 } {
   const paths: { [path: string]: { [method: string]: object } } = {}

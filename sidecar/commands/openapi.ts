@@ -10,20 +10,20 @@ export type Operation = {
   readonly method: string
   /** The path below the path of its server; parameters are `{name}`. */
   readonly path: string
-  /** True: the document says that the operation needs no credentials. */
+  /** True: by the document, the operation needs no credentials. */
   readonly isPublic: boolean
-  /** The AuthZEN mapping of the operation; undefined: none. */
+  /** The AuthZEN mapping of the operation; undefined: it has no mapping. */
   readonly mapping?: unknown
-  /** The path of the only list in its answer, such as `$.items[*]`; undefined: the document does not tell. */
+  /** The path of the answer's only list, such as `$.items[*]`; undefined: the document describes no such list. */
   readonly list?: string
 }
 export type ApiDescription = {
   readonly operations: readonly Operation[]
-  /** Origin of the first server; null when it has none. */
+  /** The first server's origin; null: its URL has none. */
   readonly origin: string | null
 }
 
-/** Stands for the host of a server URL that has none. */
+/** A made-up host for server URLs that have none. */
 const RELATIVE = 'http://relative.invalid'
 const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options'] as const
 
@@ -40,7 +40,7 @@ export function readOpenApi(source: string, path: string): ApiDescription {
       const members = membersOf(item)
       const operation = membersOf(members?.[method])
       if (operation === null || !template.startsWith('/')) return []
-      // The servers of an operation replace those of its path, and these replace the document's.
+      // An operation's servers replace those of its path, which replace the document's.
       const own = operation.servers ?? members?.servers
       const isPublic = isWithoutCredentials(operation.security ?? document.security)
       const mapping = operation[MAPPING_KEY]
@@ -104,7 +104,7 @@ function swaggerServer({ host, basePath }: JsonMembers): unknown {
   return [{ url: `${origin}${typeof basePath === 'string' ? basePath : ''}` }]
 }
 
-/** The first server if there are several, since a sidecar stands in front of one service. */
+/** The first of the servers, because a sidecar protects only one service. */
 function serverOf(servers: unknown): { readonly origin: string | null; readonly base: string } {
   const server = Array.isArray(servers) ? membersOf(servers[0]) : null
   const text = server?.url

@@ -7,10 +7,10 @@ import type { RouteTest } from '../route-file/tests.ts'
 import { isWithin } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 
-/** The routes in an order in which a more specific path comes before a wider one. */
+/** The routes, sorted so that a more specific path comes before a wider one. */
 export function orderedRoutes({ routes }: RouteFile): readonly Route[] {
   const ordered: Route[] = []
-  // A route for MCP exists once for each of its methods, and is shown once.
+  // A route for MCP has an entry for each of its methods, of which only POST is shown.
   for (const route of routes.filter(({ mcp, method }) => mcp === null || method === 'POST')) {
     const at = ordered.findIndex((other) => route.host === other.host && isWithin(route.pattern, other.pattern))
     ordered.splice(at < 0 ? ordered.length : at, 0, route)
@@ -30,7 +30,7 @@ export type TestReport = {
   readonly failed: number
   /** One line for each failed test, with its place in the file. */
   readonly failures: readonly string[]
-  /** Ids of the routes that no test reaches. */
+  /** Ids of routes that no test reaches. */
   readonly untested: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-/** An access token that a command is given. */
+/** Reads the access token that a command gets as a file. */
 
 import { readFileSync } from 'node:fs'
 import { fileProblem } from '../../pdp/shared/process/command/file-problem.ts'

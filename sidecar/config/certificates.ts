@@ -1,4 +1,4 @@
-/** Reads the certificates and keys that a route file names. */
+/** Reads all certificates and keys that a route file names. */
 
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
@@ -14,9 +14,9 @@ export type Certificates = {
   /** Certificates for the services that routes name. */
   readonly upstreams: ReadonlyMap<UpstreamEntry, Pem>
   readonly pdp: Pem
-  /** For the data port; `ca` has the authorities of client certificates. Null: the port takes plain text. */
+  /** TLS of the data port; its `ca` has the authorities of client certificates. Null: plain text. */
   readonly tls: Pem | null
-  /** One entry for each door of the route file, in its order. */
+  /** The keys of each door, in the order of the route file. */
   readonly doors: readonly DoorKeys[]
   /** Keys that seal the sessions of browsers: the first seals, all open. Null: the file has no sign-in. */
   readonly signIn: readonly [Buffer, ...Buffer[]] | null
@@ -26,13 +26,13 @@ export type Certificates = {
   readonly mcp: readonly [Buffer, ...Buffer[]] | null
 }
 export type DoorKeys = {
-  /** `ca` has the authorities of the gateway's certificate. Null: the door takes plain text. */
+  /** The door's TLS; its `ca` has the authorities of gateways' certificates. Null: plain text. */
   readonly tls: Pem | null
-  /** The secret that the gateway must send; null: none. */
+  /** The secret that the gateway must send; null: no secret. */
   readonly secret: string | null
 }
 export const NO_PEM: Pem = { ca: null, cert: null, key: null }
-/** The certificates of a route file that names none. */
+/** The certificates of a route file that names no certificates. */
 export const NO_CERTIFICATES: Certificates = {
   upstream: NO_PEM,
   upstreams: new Map(),
@@ -63,7 +63,7 @@ export function readCertificates(file: RouteFile): Certificates {
   const pem = ([ca, cert, key]: (string | null)[]): Pem => {
     const before = problems.length
     const found = { ca: read(ca ?? null), cert: read(cert ?? null), key: read(key ?? null) }
-    // With an empty context Node would load all its authorities, which takes megabytes.
+    // An empty context is not made: Node would load all its authorities for it, which takes megabytes.
     const isEmpty = found.ca === null && found.cert === null && found.key === null
     try {
       if (problems.length === before && !isEmpty) createSecureContext(secureOptions(found))

@@ -20,7 +20,7 @@ export type SidecarFlags = {
   readonly file?: string
   readonly listen?: string
   readonly adminListen?: string
-  /** Each is `path=peers`, in addition to those of the route file. */
+  /** Open paths in addition to the route file's, each as `path=peers`. */
   readonly open?: readonly string[]
   readonly platform?: string
 }
@@ -28,23 +28,23 @@ export type SidecarConfig = {
   readonly filePath: string
   /** The text of the settings that a platform makes for every route file; null: none. */
   readonly platform: string | null
-  /** Open paths of the command line, in addition to those of the route file. */
+  /** Open paths from the command line, in addition to the route file's. */
   readonly opened: readonly OpenPath[]
   readonly loaded: LoadedConfig
   readonly listen: ListenAddress
   readonly adminListen: ListenAddress
   readonly logLevel: LogLevel
-  /** Path of the Unix socket for commands; null: none. */
+  /** The unix socket for commands; null: there is no socket. */
   readonly controlPath: string | null
   /** URL of a Redis that stores used proofs for all replicas; null: each process stores its own. */
   readonly redisUrl: string | null
   /** The secret that authenticates nonces; null: a random one of this process. */
   readonly nonceSecret: Buffer | null
-  /** Null: no collector of spans is configured. */
+  /** The collector of trace spans; null: none. */
   readonly tracing: TracingSettings | null
 }
 
-/** The environment variables that `--help` lists. */
+/** Environment variables and their meanings, for `--help`. */
 export const SETTINGS: readonly (readonly [name: string, meaning: string])[] = [
   ['PORTCULLIS_ROUTE_FILE', 'path of the route file (default: portcullis.yaml)'],
   ['PORTCULLIS_SIDECAR_LISTEN', 'host:port of the data port (default: :15080, IPv6 and IPv4)'],
@@ -70,7 +70,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, flags: SidecarFlags):
   return { ...settings, loaded: loadConfig(settings.filePath, settings) }
 }
 
-/** The route file and the certificates that it names. Throws ConfigError. */
+/** Reads a route file and its certificates. Throws ConfigError. */
 export function loadConfig(path: string, { opened = [], platform = null }: Beside = {}): LoadedConfig {
   const source = readRouteText(path)
   const file = withOpened(parseSource(source, path, platform), opened)
@@ -105,7 +105,7 @@ export const hashOf = (source: Buffer): string => createHash('sha256').update(so
 
 function readSettings(environment: NodeJS.ProcessEnv, flags: SidecarFlags) {
   return readEnvironment(environment, (reader) => {
-    // With this setting Node accepts any certificate from the PDP and the issuers.
+    // Refuses a setting that makes Node accept any certificate from PDP and issuers.
     if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
       reader.report('NODE_TLS_REJECT_UNAUTHORIZED=0 disables all certificate checks; unset it')
     const address = (flag: string | undefined, option: string, name: string): ListenAddress | null => {
@@ -159,7 +159,7 @@ export function fileOf({ file, issues }: ParsedRouteFile, path: string): RouteFi
 
 const FIRST = '; portcullis-sidecar init writes a first one'
 
-/** The error for a key that a ConfigMap lacks. Null: the folder is not a mounted ConfigMap, which has its keys behind a link. */
+/** The error for a key that a ConfigMap lacks. Null: the folder is no mounted ConfigMap, which would have its keys behind a link. */
 function missingKey(path: string): string | null {
   try {
     const names = readdirSync(dirname(path))

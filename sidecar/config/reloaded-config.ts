@@ -6,14 +6,14 @@ import { readCertificates } from './certificates.ts'
 import { type Beside, fileOf, hashOf, type LoadedConfig, readRouteText, withOpened } from './config.ts'
 import type { Reading } from './reading-thread.ts'
 
-/** On a busy processor, a file of 2,000 routes takes a second. */
+/** The longest time for reading. A file of 2,000 routes takes a second on a busy processor. */
 const DEADLINE_MS = 60_000
 /** The thread's heap of long-lived objects. It is that of an injected sidecar, so a file that was readable at the start stays so. */
 const HEAP_MB_MAX = 128
-/** The thread's file stands beside this one, as source or as built from it. */
+/** The program of the reading thread, next to this file: both are sources, or both are built. */
 const ENTRY = new URL(`./reading-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
-/** Like `loadConfig`, but rejects with ConfigError. The same text is parsed only once. */
+/** Does what `loadConfig` does, but in a thread, and rejects with ConfigError. An unchanged text is not parsed again. */
 export function createReloading(
   path: string,
   started: LoadedConfig,

@@ -1,4 +1,4 @@
-/** Reads the request about which Envoy asks, as strictly as one that came to the data port. */
+/** Reads the request about which Envoy asks. It is read as strictly as a request at the data port. */
 import { METHODS } from 'node:http'
 import { Readable } from 'node:stream'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
@@ -66,8 +66,8 @@ const rawFields = (headers: readonly { key: string; value: string; rawValue: Uin
   ])
 
 /**
- * Values of one name are joined by commas, and each byte that is not UTF-8 is replaced by `!`, though the service gets the original. A
- * value that may have been two fields, or another value, counts as two, so a check that needs a field exactly once refuses it.
+ * The fields as Envoy sends them: repeated ones joined by commas, and bytes that are not UTF-8 replaced by `!`, although the service gets
+ * the original. A value that may have been two fields, or another value, counts as two, so that a check which needs it once refuses.
  */
 function joinedFields({ headers }: AttributeContext_HttpRequest, { profile }: How): Field[] {
   if (profile === 'envoy') throw new UnfitGateway('no raw header fields came: set encode_raw_headers: true')
@@ -119,7 +119,7 @@ function faultOf(
     if (pseudo.has(name) && pseudo.get(name) !== value) return 'The gateway describes two different requests'
   for (const [name, value] of pairsOf(raw)) {
     if (!NAME.test(name) || !VALUE.test(value)) return 'A header field is malformed'
-    // After an upgrade, the gateway would not ask again.
+    // A gateway does not ask about the bytes after an upgrade, so the upgrade is refused.
     if (name.toLowerCase() === 'upgrade') return 'A gateway that asks here cannot upgrade a connection'
   }
   return null
@@ -132,7 +132,7 @@ function* bodyOf({ body, rawBody, size }: AttributeContext_HttpRequest, raw: rea
   const partial = valuesOf(raw, PARTIAL_FIELD)
   const bytes = rawBody.length > 0 ? Buffer.from(rawBody) : Buffer.from(body)
   const isDescribed = raw.some((name, at) => at % 2 === 0 && DESCRIBING.has(name.toLowerCase()))
-  // Envoy sends none of these if the request has no body.
+  // Envoy sends no sign of a body, so the request has none.
   if (partial.length === 0 && bytes.length === 0 && size <= 0n && !isDescribed) return
   const isWhole = partial.length > 0 && partial.every((value) => value === 'false')
   if (!isWhole || (size >= 0n && size !== BigInt(bytes.length)))

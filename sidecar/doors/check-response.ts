@@ -33,8 +33,8 @@ export function allowing(
   const own = [...about.own, ...rewritten.filter(([, value]) => value !== '')]
   const set = new Set(own.map(([name]) => name))
   const emptied = rewritten.filter(([, value]) => value === '').map(([name]) => name)
-  // Envoy removes exact names, so we name each spelling in the request, and each identity field that we do not set. We also name
-  // Envoy's field about a partial body: Envoy does not show us the client's own, and would forward it.
+  // Envoy removes exact names only, so this lists each spelling in the request, and each identity field that we do not set. It also lists
+  // Envoy's own field about a partial body: Envoy hides the client's copy from us and would forward it.
   const unwanted = [
     ...unwantedFields(permit, rules),
     ...answerFields(rules.identity),
@@ -59,7 +59,7 @@ export function denying({ status, fields, body }: DenialAnswer): CheckResponse {
     status: { code: status === UNAUTHENTICATED_STATUS ? UNAUTHENTICATED : PERMISSION_DENIED },
     httpResponse: {
       case: 'deniedResponse',
-      // In a denied response Envoy sends every field that is to be set, even of one name, but drops those that are to be appended.
+      // In a denial, Envoy sends all fields that are "set", even several of one name, but drops "appended" fields.
       value: { status: { code: status }, headers: options(fields, () => false), body },
     },
   })

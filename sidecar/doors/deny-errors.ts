@@ -8,8 +8,8 @@ import { denying } from './check-response.ts'
 import { failure } from './held-request.ts'
 
 /**
- * The library ends a call with an error when the message is too large or badly compressed, when there is no message or a
- * second one, and when its time is malformed. It does so through `sendStatus` of the call that an interceptor gets.
+ * Turns the library's errors into denials: a message that is too large, badly compressed, missing or sent twice, and a malformed deadline.
+ * The library reports them through `sendStatus` of the call that an interceptor gets.
  */
 export function denyErrors(profile: GrpcProfile, log: { error(line: object): void }): ServerInterceptor {
   return (_method, call) => {

@@ -41,13 +41,13 @@ export type DoorDeps = {
   readonly log: { warn(line: object): void; error(line: object): void }
 }
 
-/** The time for an answer if the gateway sends no deadline, or a longer one. */
+/** The longest time for an answer, if the gateway sends no shorter deadline. */
 export const ANSWER_MS = 5_000
 /** The share of the gateway's deadline in which we answer: after it, the gateway sees an error, which it may let pass. */
 const SHARE_OF_DEADLINE = 0.8
-/** More than the largest body that a check may read. */
+/** The longest message: larger than any body that a check may read. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024
-/** A question that is cut off is an error at the gateway, so open questions get the time that an answer may take. */
+/** How long a closing door waits: an open question gets the full time for its answer, because the gateway treats a cut one as an error. */
 const CLOSE_MS = ANSWER_MS + 1_000
 
 type CheckCall = ServerUnaryCall<Buffer, CheckResponse>
@@ -86,7 +86,7 @@ export async function openExtAuthz(entry: Entry, deps: DoorDeps): Promise<Door> 
     },
   )
   const address = await bind(server, entry, deps.keys.tls)
-  // Each question uses the limits in force, so nothing must be applied.
+  // No limits need to be applied, since each question reads those in force.
   return { address, applyLimits: () => undefined, close: () => close(server) }
 }
 
@@ -142,7 +142,7 @@ async function bind(server: Server, { listen, profile }: Entry, tls: Pem | null)
   try {
     return formatAddress({ host: bound.host, port: await listening(formatAddress(bound)) })
   } catch (err) {
-    // grpc-js gives the reason only as text.
+    // The code is cut out of a text, in which alone grpc-js gives it.
     const code = /\b(EADDRINUSE|EACCES|EADDRNOTAVAIL|ENOTFOUND)\b/.exec(String(err))?.[1]
     const known = listenError(Object.assign(new Error(String(err)), { code }), what, listen)
     throw known instanceof StartError ? known : new StartError(`${what} cannot listen: ${String(err)}`)

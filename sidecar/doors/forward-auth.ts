@@ -1,4 +1,4 @@
-/** The door for nginx, Traefik and Caddy: they ask over HTTP, and only status 200 lets the request pass. */
+/** The door for nginx, Traefik and Caddy, which ask over HTTP and let a request pass only on status 200. */
 import { randomUUID } from 'node:crypto'
 import { formatAddress } from '../../pdp/shared/process/listen.ts'
 import { type DenialAnswer, describeDenial, sendDenial } from '../enforce/denial-response.ts'
@@ -46,7 +46,7 @@ export async function openForwardAuth(
     onUpgrade: (_client, _res, { socket }) => socket.destroy(),
     onRejected(connection, { code, reason, answers }) {
       deps.log.warn({ event: 'door_question_rejected', door: profile, code, reason })
-      // There is never a success here, and a gateway treats a missing answer as a refusal.
+      // Without an answer the gateway refuses the request, so the connection may just be closed.
       if (answers) connection.destroy()
     },
     // A gateway's connections carry the requests of many clients.
@@ -105,7 +105,7 @@ async function answer(
   }
 }
 
-/** True if the question has a body. A gateway that announces a body and sends none would make us read its next question as the body. */
+/** True if the question has a body: a gateway that announces one and sends none would make us read its next question as the body. */
 const hasBody = ({ raw, version, bodiless }: ClientRequest): boolean =>
   (version === '2' && !bodiless) ||
   raw.some((name, at) => {
@@ -149,7 +149,7 @@ function ownRefusal({ fields }: DenialAnswer): DenialAnswer {
 export const packRefusal = ({ status, fields, body }: DenialAnswer): string =>
   Buffer.from(JSON.stringify([status, fields, body])).toString('base64url')
 
-/** The refusal from the field; an internal error if the field holds none. */
+/** The refusal that the field holds; an internal error if it holds none. */
 export function unpackRefusal(raw: readonly string[], name: string): DenialAnswer {
   const value = onlyValue(raw, name) ?? ''
   return (value.length <= REFUSAL_CHARS_MAX ? parseRefusal(value) : null) ?? failure('internal', randomUUID())

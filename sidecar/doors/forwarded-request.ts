@@ -1,4 +1,4 @@
-/** Reads the request about which a gateway asks over HTTP, from the fields of its profile alone. */
+/** Reads the request about which a gateway asks over HTTP. Only the fields of the gateway's profile describe it. */
 import { METHODS } from 'node:http'
 import { parseAddress } from '../../pdp/shared/base/addresses.ts'
 import { type ClientRequest, syntheticRequest } from '../http/client-request.ts'
@@ -8,7 +8,7 @@ import type { HeldRequest } from './held-request.ts'
 import { FRAMING_FIELDS } from './service-fields.ts'
 
 const KNOWN_METHODS = new Set(METHODS)
-/** Values of Connection that concern the connection between gateway and door. */
+/** Values of Connection that are about the connection from gateway to door, not about the client's request. */
 const HARMLESS = new Set(['close', 'keep-alive'])
 
 /** An error in the question becomes the fault of the request. */
@@ -19,7 +19,7 @@ export function readForwarded({ raw }: Pick<ClientRequest, 'raw'>, profile: Http
   const [target = ''] = asked.target
   const [host = ''] = asked.host
   const scheme = asked.scheme[0]?.toLowerCase() === 'https' ? 'https' : 'http'
-  // The client's address is the last one: the gateway appends it to the list or replaces the list.
+  // The last address is the client's: the gateway has appended it to the list, or has replaced the list.
   const address = parseAddress(splitList(asked.client.at(-1)).at(-1) ?? '') ?? ''
   const client: ClientRequest = {
     ...syntheticRequest({ method, target, raw: host === '' ? asked.others : ['host', host, ...asked.others] }),

@@ -1,4 +1,4 @@
-/** Decides a request that a gateway holds, as if it had come to the data port, and says what the gateway must do. */
+/** Decides a request that waits in a gateway as if it had come to the data port, and tells the gateway what to do. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { type Closing, type Decided, decideExchange, type ExchangeRules } from '../enforce/decide-exchange.ts'
 import { type DenialAnswer, type DenialMembers, describeDenial } from '../enforce/denial-response.ts'
@@ -11,7 +11,7 @@ import { RequestError } from '../request/errors.ts'
 import type { Origin } from '../request/origin.ts'
 import { isUntyped, readBody } from '../routes/json-body.ts'
 
-/** The rules and parts in force when a gateway asks. */
+/** The route file's rules in force when a gateway asks, with parts of the process. */
 export type DoorRules = ExchangeRules & {
   readonly forwarding: { readonly rules: HeaderRules; readonly headers: HeaderNames; readonly publicPort: number }
 }
@@ -21,7 +21,7 @@ export type EnterDoor = (closing: Closing) => DoorRules
 export type HeldRequest = { readonly client: ClientRequest; readonly origin: Origin }
 export type DoorQuestion = HeldRequest & {
   readonly door: DoorProfile
-  /** False: the gateway sends no bodies, so a check of the body, or of its absence, is impossible. */
+  /** True if the gateway sends bodies: else no check can read a body or its absence. */
   readonly holdsBody: boolean
   /** The time in milliseconds by which the gateway must have an answer. */
   readonly withinMs: number
@@ -41,7 +41,7 @@ export type DoorOutcome =
       /** The client's fields that the service gets with another value; empty: not at all. */
       readonly rewritten: readonly (readonly [name: string, value: string])[]
     }
-  /** The answer for the client, in place of the service's response. */
+  /** The answer that the client gets instead of the service's. */
   | { readonly kind: 'answer'; readonly answer: DenialAnswer }
 
 /** Never rejects. Allows only with a Permit. */
@@ -58,7 +58,7 @@ export async function evaluateHeld(asked: DoorQuestion, enter: EnterDoor): Promi
         closing,
         originBy: () => origin,
         async readBody(seen, request, limited) {
-          // A request without media type seldom has a body, and it cannot be seen here.
+          // A door without bodies cannot see whether there is one; a request without media type seldom has one, so none is assumed.
           if (!holdsBody && limited.need === 'absence' && isUntyped(request)) return NO_BODY
           if (!holdsBody) throw new RequestError('media_type_unsupported', UNSEEN, `${UNSEEN}; ${SEEN}`)
           return readBody(seen, request, limited)
@@ -78,7 +78,7 @@ export async function evaluateHeld(asked: DoorQuestion, enter: EnterDoor): Promi
   }
 }
 
-/** For a door, the exchange ends with the answer to its question: the service's response goes through the gateway alone. */
+/** An exchange that ends with the answer to the gateway: the service's response does not pass the door. */
 function openQuestion(): Closing & { readonly end: () => void } {
   const listeners: (() => void)[] = []
   const add = (_event: 'close', listener: () => void): number => listeners.push(listener)

@@ -1,4 +1,4 @@
-/** Opens every door of a route file, or none. */
+/** Opens all doors of a route file, or none of them. */
 import type { DoorKeys } from '../config/certificates.ts'
 import { isHttpProfile } from '../http/door-fields.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
@@ -6,7 +6,7 @@ import { createKnowsCaller } from './caller.ts'
 import { type Door, type DoorDeps, openExtAuthz } from './ext-authz.ts'
 import { openForwardAuth } from './forward-auth.ts'
 
-/** `keys`: one for each entry, in its order. Throws StartError when a door must not or cannot open. */
+/** Opens the doors. `keys`: one per entry, in the same order. Throws StartError when a door must not or cannot open. */
 export async function openDoors(
   entries: readonly DoorEntry[],
   keys: readonly DoorKeys[],

@@ -1,4 +1,4 @@
-/** The header fields that a gateway must set and remove before it forwards a permitted request. */
+/** The header fields that a gateway must set or remove before it forwards a permitted request. */
 import type { Permit } from '../enforce/enforce.ts'
 import { IDENTITY_FIELDS } from '../http/door-fields.ts'
 import { type HeaderRules, pairsOf, upstreamFields } from '../http/fields.ts'
@@ -19,7 +19,7 @@ export const FRAMING_FIELDS: ReadonlySet<string> = new Set([
   'via',
 ])
 
-/** Names of the fields that a sidecar in front of the service would remove, in lower case, in each spelling of the request. */
+/** Lower-case names of the request's fields that a sidecar before the service would remove, in each spelling that occurs. */
 export function unwantedFields({ request, route }: Permit, { passes }: HeaderRules): readonly string[] {
   const { raw, names, connectionListed } = request
   const unwanted = new Set<string>()
@@ -68,8 +68,8 @@ export function identityFields(
 }
 
 /**
- * The field that the gateway would forward although a sidecar would remove it; null: none. `removes`: true if the gateway's
- * configuration removes a field, or overwrites it, after the question.
+ * A field that the gateway would forward but a sidecar would remove; null: there is none. `removes`: true if the gateway removes or
+ * overwrites the field after its question.
  */
 export function unremovable(permit: Permit, rules: HeaderRules, removes: (name: string) => boolean): string | null {
   return unwantedFields(permit, rules).find((name) => !removes(name)) ?? null

@@ -6,7 +6,7 @@ import { StartError } from '../../pdp/shared/process/exit.ts'
 const OWNER_AND_GROUP = 0o660
 const NOBODY_ELSE = 0o117
 
-/** Removes a socket that a killed process has left; anything else at this path stays. Throws StartError when it cannot listen. */
+/** Replaces a socket that a killed process has left, but no other file. Throws StartError when it cannot listen. */
 export async function openSocketFile(path: string, what: string, listen: () => Promise<unknown>): Promise<void> {
   const before = process.umask(NOBODY_ELSE)
   try {

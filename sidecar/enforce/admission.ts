@@ -10,19 +10,21 @@ import type { Turns, Waiting } from './turns.ts'
 export type AdmittedSubject = { readonly issuer: string; readonly subject: string }
 export type AdmittedRoute = Pick<Route, 'id' | 'upstream'>
 export type Admission = {
-  /** Takes a place of the client. Null: at once. Throws or rejects with RequestError if no place becomes free in time; so does `enter`. */
+  /**
+   * Takes one of the client's places. Null: at once. `arrive` and `enter` throw or reject with RequestError if none becomes free in time.
+   */
   arrive(): Promise<void> | null
-  /** Takes the places of route, service, subject and all. `subject`: null without a token. */
+  /** Takes a place of the route, the service, the subject and the total. `subject`: null without a token. */
   enter(route: AdmittedRoute, subject: AdmittedSubject | null): Promise<void> | null
-  /** Waits until the client may ask the PDP. Null: at once. Throws or rejects with RequestError when that takes too long. */
+  /** Waits until the client may ask the PDP. Null: it may ask at once. Throws or rejects with RequestError after too long a wait. */
   turn(): Promise<void> | null
-  /** Must be called after each turn, whether the PDP answered or not. */
+  /** Ends the question to the PDP for which `turn` waited. Must be called whether the PDP answered or not. */
   answered(): void
 }
 /** `leave` releases all places and ends every wait. */
 export type Admitted = Admission & { leave(): void }
 
-/** No limits, for a request that is only evaluated. */
+/** Limits nothing: for a request that is only evaluated and never forwarded. */
 export const NO_ADMISSION: Admission = {
   arrive: () => null,
   enter: () => null,
@@ -30,7 +32,7 @@ export const NO_ADMISSION: Admission = {
   answered: () => undefined,
 }
 
-/** WebSockets are counted apart from requests: an open one would keep its place for hours. */
+/** Counts WebSockets apart from requests: a WebSocket stays open for hours and would keep a request's place. */
 export function admit(
   { places, turns }: { readonly places: Places; readonly turns: Turns },
   { address, ...exchange }: Omit<Exchange, 'client'> & { readonly address: string },
@@ -44,7 +46,7 @@ type Exchange = {
   readonly limits: SidecarLimits
   /** How many requests to services may be open in all. */
   readonly requestsMax: number
-  /** How many may be open to one of several services, so that a silent one leaves places for others; null: there is one. */
+  /** How many requests may be open to one service, so that a silent service leaves places for others; null: there is only one service. */
   readonly serviceRequestsMax: number | null
 }
 
@@ -52,9 +54,9 @@ class ExchangeAdmission implements Admitted {
   readonly #stay: Stay
   readonly #turns: Turns
   readonly #exchange: Exchange
-  /** The wait for the turn at the PDP, when there is one. */
+  /** The present wait for permission to ask the PDP; null: the exchange does not wait for it. */
   #waiting: Waiting | null = null
-  /** The part of `waitingMs` that is used up; it bounds all waits together. */
+  /** The part of the limit `waitingMs` that is used up: all waits of one exchange together may take `waitingMs`. */
   #waitedMs = 0
 
   constructor({ places, turns }: { readonly places: Places; readonly turns: Turns }, exchange: Exchange) {
@@ -72,7 +74,7 @@ class ExchangeAdmission implements Admitted {
   enter(route: AdmittedRoute, subject: AdmittedSubject | null): Promise<void> | null {
     const { upgrade, limits, requestsMax, serviceRequestsMax } = this.#exchange
     const wants: Want[] = []
-    // The narrowest limit comes first: an exchange that waits for a place of its own subject does not stand in line with others.
+    // The narrowest limit comes first: an exchange that must wait for its own subject then takes no position among waiters of wider limits.
     if (subject !== null) {
       const name = named(upgrade, `${subject.issuer} ${subject.subject}`)
       wants.push({ bound: 'subject', name, max: upgrade ? limits.clientWebsocketsMax : limits.subjectRequestsMax })
@@ -133,7 +135,7 @@ export function notePlaces(admission: Admission) {
     turn: () => admission.turn(),
     answered: () => admission.answered(),
     enter,
-    /** True when it has asked for places and has not got them. */
+    /** True when the exchange has asked for its places and has not got them yet. */
     isFull: () => places === 'asked',
     enterOnce: async (...of: Parameters<typeof enter>) => (places === 'held' ? undefined : enter(...of)),
   }

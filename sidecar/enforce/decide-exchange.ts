@@ -25,30 +25,30 @@ import { ARRIVED } from './stages.ts'
 import { beginSpan } from './trace.ts'
 import type { Turns } from './turns.ts'
 
-/** The rules and parts in force that a decision depends on. */
+/** The route file's rules in force, and the parts of the process that a decision needs. */
 export type ExchangeRules = RecordDeps & {
   readonly enforcing: EnforceDeps
-  /** Null: no spans are collected. */
+  /** The collector of trace spans; null: no spans are collected. */
   readonly tracing: Tracing | null
   readonly metadata: ResourceMetadata | null
   /** The key set of assertions as JSON; null: no assertions are signed. */
   readonly assertionKeys: string | null
-  /** Null: the file has no sign-in. */
+  /** The sign-in of browsers; null: the file has none. */
   readonly signIn: { browser(client: ClientRequest): Browser } | null
   readonly limits: SidecarLimits
   readonly places: Places
   readonly turns: Turns
   /** How many requests to services may be open at once. */
   readonly requestsMax: number
-  /** How many may be open to one of several services; null: there is one. */
+  /** How many requests to one of several services may be open at once; null: there is only one service. */
   readonly serviceRequestsMax: number | null
-  /** The size limit of a body that a check reads. */
+  /** The longest body, in bytes, that a check reads. */
   readonly bodyBytesMax: number
-  /** The nonce for the next proof; null if proofs need none. */
+  /** The nonce that the client must put into its next proof; null: proofs need no nonce. */
   readonly proofNonce: () => string | null
   /** True when /readyz of the admin port reports ready. */
   readonly ready: () => boolean
-  /** False once a reload has replaced these rules. */
+  /** True until a reload replaces these rules. */
   readonly isCurrent: () => boolean
 }
 /** The response, or the connection of a WebSocket: closed when the exchange has ended. */
@@ -65,7 +65,7 @@ export type Arrived<Rules> = {
   readonly upgrade: boolean
   readonly closing: Closing
   readonly originBy: (rules: Rules, client: ClientRequest) => Origin
-  /** Rejects with RequestError. */
+  /** Reads the body of the request. Rejects with RequestError. */
   readonly readBody: (client: ClientRequest, request: InboundRequest, limited: LimitedBody) => Promise<Buffer>
   /** The rules that are in force now; they stay usable until `closing` closes. */
   readonly latest: () => Rules
@@ -74,7 +74,7 @@ export type Arrived<Rules> = {
   /** The reason for which a permitted request may still not pass; null: it may. */
   readonly objection: (permit: Permit, rules: Rules) => string | null
 }
-/** The result of a request, and the rules that it was decided by. */
+/** The outcome of a request, with the rules that decided the request. */
 export type Decided<Rules> = {
   readonly outcome: Outcome
   readonly rules: Rules
@@ -85,11 +85,11 @@ export type Decided<Rules> = {
   /** True: a gateway holds the request until the answer. */
   readonly isHeld: boolean
   readonly requestId: string
-  /** Null: the file has no sign-in. */
+  /** The browser that may have sent the request; null: the file has no sign-in. */
   readonly browser: Browser | null
   readonly span: Span | null
   readonly durationMs: number
-  /** Writes the line of an allowed request, at the end of its answer. A second call does nothing. */
+  /** Writes the log line of an allowed request, when its answer ends. A second call does nothing. */
   readonly write: (end: AnswerEnd) => void
 }
 
@@ -188,7 +188,7 @@ async function enforceLatest<Rules extends ExchangeRules>(
 
 const UNFIT = 'The request, or its answer, has something that the gateway cannot remove'
 
-/** The reason for which a gateway cannot let a request pass: it cannot edit fields or answers. Null: nothing must be edited. */
+/** The reason why a gateway must refuse a permitted request: it cannot edit fields or answers. Null: no edit is needed. */
 const uneditable = ({ mcp, filter, request }: Permit, door: DoorProfile | null): string | null =>
   door === null || (filter === null && (mcp === null || mcp.request.names.length === request.names.length))
     ? null
@@ -198,8 +198,8 @@ const uneditable = ({ mcp, filter, request }: Permit, door: DoorProfile | null):
 const ROUNDS_MAX = 3
 
 /**
- * Decides by the rules in force when the request is let pass, not by those at its arrival, since it may have waited long in between. A
- * request that the former rules permitted keeps its places, and its proof is not verified again.
+ * Decides the request again when a reload has replaced the rules meanwhile: the newest rules count. A request that the old rules permitted
+ * keeps its places, and its proof is not verified again.
  */
 async function enforceAgain<Rules extends ExchangeRules>(
   { latest, originBy }: Arrived<Rules>,
@@ -223,7 +223,7 @@ async function enforceAgain<Rules extends ExchangeRules>(
 
 const RELOADING = 'the route file changed again and again during this request'
 
-/** Reads the body at most once, and keeps it. */
+/** Reads the body at most once and keeps the bytes for further readers. */
 function keepBody(read: ReadBody): Pick<Arrival, 'readBody' | 'keptBody'> {
   let kept: Promise<Buffer> | null = null
   return {

@@ -19,14 +19,14 @@ export type DecisionLine = {
   readonly http_version: ClientRequest['version'] | null
   /** The profile of the gateway that asked; absent: the request came to the data port. */
   readonly door?: DoorProfile
-  /** The client's address, as far as trusted proxies know it. */
+  /** The client's address, as trusted proxies report it. */
   readonly client_address: string
   /** The Host field; absent: the request had none. */
   readonly host?: string
-  /** The path as the client wrote it; absent: the file omits paths. */
+  /** The path as the client wrote it; absent: the route file says that logs omit paths. */
   readonly path?: string
   readonly route: string | null
-  /** Questions to the PDP, such as `viewer invoice:42`; absent: it was not asked. Without ids where the file omits paths or subjects. */
+  /** Questions to the PDP, such as `viewer invoice:42`; absent: the PDP was not asked. No ids where logs omit paths or subjects. */
   readonly asks?: readonly string[]
   readonly subject: string | null
   /** `shadow`: forwarded although `reason` says why it would be refused. `answer`: answered by the sidecar itself. */
@@ -38,7 +38,7 @@ export type DecisionLine = {
   readonly status?: number
   /** The bytes of the answer's body; absent: the answer is endless, and its line is written when it begins. */
   readonly bytes?: number
-  /** How many items were left out of the answer, or in shadow mode would be; absent: the route filters none, or the answer is endless. */
+  /** How many items were removed from the answer, or shadow mode would remove; absent: nothing is filtered, or the answer is endless. */
   readonly removed?: number
   readonly user_agent?: string
   /** A longer reason for operators. It may name relations and resources, so it is absent unless subjects are logged in plain text. */

@@ -1,4 +1,4 @@
-/** The only table of status numbers: it makes the answer to a request that is not forwarded, or whose upstream fails. */
+/** The only table of status numbers. Makes the answer to a request that is denied, or whose upstream fails. */
 import type { Duplex } from 'node:stream'
 import {
   PROBLEM_MEDIA_TYPE,
@@ -23,7 +23,7 @@ type Row = {
   readonly error?: ChallengeError
   readonly challenged?: true
   readonly retry?: true
-  /** In shadow mode the request is still permitted, and this denial is only recorded. */
+  /** True: in shadow mode this denial is only recorded, and the request is still permitted. */
   readonly shadowed?: true
 }
 
@@ -48,13 +48,13 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
   proof_replayed: { status: 401, challenged: true, error: 'invalid_dpop_proof', shadowed: true },
   scope_insufficient: { status: 403, challenged: true, error: 'insufficient_scope', shadowed: true },
   permission_denied: { status: 403, shadowed: true },
-  // RFC 9449 section 9, RFC 9470 section 3.
+  // The code of the challenge tells the client what to do (RFC 9449 section 9, RFC 9470 section 3).
   proof_nonce_required: { status: 401, challenged: true, error: 'use_dpop_nonce', shadowed: true },
   step_up_required: { status: 401, challenged: true, error: 'insufficient_user_authentication', shadowed: true },
   origin_refused: { status: 403, shadowed: true },
   entitlement_required: { status: 403, shadowed: true },
   pdp_unavailable: { status: 503, retry: true, shadowed: true },
-  // The PDP has answered, and a retry would give the same answer, so there is no Retry-After.
+  // No Retry-After: the PDP has answered, and a retry would get the same answer.
   condition_failed: { status: 503, grpc: 9, shadowed: true },
   evaluation_limit: { status: 503, grpc: 8, shadowed: true },
   overloaded: { status: 503, retry: true, shadowed: true },
@@ -94,23 +94,23 @@ const GRPC_INTERNAL = 13
 const GRPC_HTTP_STATUS = 200
 
 export type DenialMembers = {
-  /** How the client authenticated, if it did. */
+  /** The client's way of authentication; absent: it had none. */
   readonly scheme?: ChallengeScheme | undefined
   readonly detail?: string | undefined
   readonly allow?: readonly string[] | undefined
   readonly scope?: string | undefined
   readonly entitlement?: string | undefined
-  /** The question whose answer is no, for the page that a person gets; null: the subject has no organization to ask about. */
+  /** The question that the PDP answered with no, for the page that a person sees; null: the subject has no organization to ask. */
   readonly missing?: PermissionQuestion | null
   readonly stepUp?: StepUp | undefined
   /** The credentials themselves were malformed (RFC 6750 section 3.1, invalid_request). */
   readonly malformedCredentials?: boolean | undefined
-  /** Present if the client speaks MCP. */
+  /** The reply to a client that speaks MCP; absent for other clients. */
   readonly rpc?: RpcReply | undefined
 }
 export type DenialAnswer = {
   readonly status: number
-  /** Names and values alternating. */
+  /** Names and values of header fields, alternating. */
   readonly fields: readonly string[]
   readonly body: string
 }
@@ -118,7 +118,7 @@ export type DenialContext = {
   readonly requestId: string
   /** URL of the protected resource metadata (RFC 9728 section 5.1); null if it is not known. */
   readonly metadataUrl: string | null
-  /** The nonce for the next proof (RFC 9449 section 8.2); null when proofs need none. */
+  /** The nonce for the client's next proof (RFC 9449 section 8.2); null: proofs need no nonce. */
   readonly nonce?: string | null
 }
 
@@ -127,10 +127,10 @@ export const isShadowed = (code: ProblemCode): boolean => ROWS[code]?.shadowed =
 
 export const denialStatus = (code: ProblemCode): number => (ROWS[code] ?? INTERNAL).status
 
-/** The whole answer to a request that is not forwarded. */
+/** The whole answer to a denied request. */
 export function describeDenial(code: ProblemCode, members: DenialMembers, context: DenialContext): DenialAnswer {
   const row = ROWS[code] ?? INTERNAL
-  // With MCP, too, a client learns by status and challenge what it must do with its token (MCP, Authorization).
+  // A client of MCP, too, learns from status and challenge how to get a better token (MCP, Authorization): it gets no JSON-RPC error here.
   if (members.rpc !== undefined && row.challenged !== true)
     return describeRpcDenial(code, members.rpc, { members, context })
   const { detail, entitlement, scope } = members
@@ -191,7 +191,7 @@ export function describeGrpcDenial(code: ProblemCode, members: DenialMembers, co
   return { status: GRPC_HTTP_STATUS, fields: ['content-type', 'application/grpc', ...end, ...fields], body: '' }
 }
 
-/** The trailers of a gRPC call that is not permitted, or no longer. */
+/** The trailers of a gRPC call that is denied, or whose permission has ended. */
 export const grpcDenialEnd = (code: ProblemCode, about = ''): [string, string][] => [
   ...grpcEnd(ROWS[code]?.grpc ?? GRPC_STATUSES[denialStatus(code)] ?? GRPC_INTERNAL, `${PROBLEM_TITLES[code]}${about}`),
   ['portcullis-problem', code],

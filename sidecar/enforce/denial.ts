@@ -16,9 +16,9 @@ export type Denial = {
   readonly members: DenialMembers
   /** The reason for the log; the client does not see it. */
   readonly reason: string
-  /** Null: the request was denied before its route was known. */
+  /** The request's route; null: the denial came before the route was known. */
   readonly route: Route | null
-  /** Null: the request was denied before its token was verified. */
+  /** The token's subject; null: the denial came before the token was verified. */
   readonly subject: string | null
   /** The questions to the PDP; null: it was not asked. */
   readonly asked: Asked | null
@@ -56,7 +56,7 @@ export function denialOfAnswer(refused: Refused): Denial {
       return denied(code, refused, {
         reason: denialText(reason),
         ...(code === 'permission_denied' && reason.question !== undefined && { missing: reason.question }),
-        // The client may see this reason: it names values that the request should have, or the agent whose permission is missing.
+        // The client may see this reason: it names values that the request lacks, or the agent whose permission is missing.
         ...((code === 'condition_failed' || isOfActor(reason.why)) && { detail: reason.why }),
       })
   }
@@ -116,7 +116,7 @@ export function denialOfError(err: unknown, stage: Stage, clockHint: () => strin
   if (!(err instanceof TokenError))
     return denied('internal', stage, { reason: err instanceof Error ? (err.stack ?? err.message) : 'unknown' })
   const hint = TIMED.has(err.code) ? clockHint() : null
-  // A client that asks for a new token thus learns the scopes that it needs (RFC 6750 section 3).
+  // The denial names the scopes that the route needs, so that the client asks for a token that has them (RFC 6750 section 3).
   const scopes = 'route' in stage && stage.route.check !== null ? requiredScopes(stage.route.check) : []
   return denied(TOKEN_PROBLEMS[err.code], stage, {
     reason: hint === null ? err.message : `${err.message}; ${hint}`,

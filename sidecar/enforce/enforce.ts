@@ -64,17 +64,17 @@ export type Permit = {
   readonly request: InboundRequest
   /** The sender; null on a public route without identity, for a guest, and in shadow mode when the sender is not authenticated. */
   readonly identity: Identity | null
-  /** The reason for which the sender is unknown although it sent a token or has a session; null: it sent nothing, or is known. */
+  /** The reason for which a sent token or session is not valid on a route that does not need one; null: none was sent, or it is valid. */
   readonly unidentified: string | null
-  /** The body, if a check has read it. */
+  /** The body of the request; null: no check has read it. */
   readonly body: Buffer | null
-  /** The questions to the PDP; null: it was not asked. */
+  /** The questions to the PDP; null: the PDP was not asked. */
   readonly asked: Asked | null
-  /** The facts that the permission depends on while the exchange is open; null: it cannot change. */
+  /** The facts that can end the permission while the exchange is open; null: nothing can end it. */
   readonly basis: PermissionBasis | null
   /** The denial that shadow mode has replaced; null: the request was allowed. */
   readonly shadowed: Denial | null
-  /** Null: the route is not for MCP, or shadow mode has replaced a denial. */
+  /** The MCP part of the request; null: the route is not for MCP, or shadow mode has replaced a denial. */
   readonly mcp: McpPassage | null
   readonly filter: Allowed['filter']
 }
@@ -83,7 +83,7 @@ export type OwnAnswer =
   /** `fields`: names and values alternating. */
   | { readonly kind: 'options'; readonly allow: readonly string[]; readonly fields: readonly string[] }
   | { readonly kind: 'metadata' }
-  /** Whether the sidecar is ready, for load balancers that ask the data port. */
+  /** The readiness of the sidecar, for load balancers that ask the data port. */
   | { readonly kind: 'probe' }
   /** The key set of assertions. */
   | { readonly kind: 'keys' }
@@ -95,7 +95,7 @@ export type EnforceDeps = PreflightDeps &
   AuthenticationDeps &
   EvaluationDeps & {
     readonly targetCharsMax: number
-    /** Set if the whole file is in shadow mode: the route for requests that match none. Null: it is not. */
+    /** The route for requests that match no route, if the whole file is in shadow mode; else null. */
     readonly shadowRoute: Route | null
     /** Paths that are answered under every host, and without a host. */
     readonly probePaths: ReadonlySet<string>
@@ -141,11 +141,11 @@ export type Arrival = {
   readonly keptBody: () => Promise<Buffer | null>
   /** True: the client asks for a WebSocket connection. */
   readonly upgrade: boolean
-  /** Null: the file has no sign-in. */
+  /** The browser that may have sent the request; null: the file has no sign-in. */
   readonly browser: Browser | null
   /** The permit by rules that are no longer in force; null: the request is decided for the first time. */
   readonly former: Permit | null
-  /** Null: no spans are collected. */
+  /** The request's trace span; null: no spans are collected. */
   readonly span: Span | null
   /** The time in milliseconds after which shadow mode of the file lets the request pass undecided; null: no gateway waits. */
   readonly lateMs: number | null
@@ -222,7 +222,7 @@ async function takeSteps(arrival: Arrival, progress: Progress, deps: EnforceDeps
     const decided = made.stage === 'refused' ? await hideUnseen(made, answer, deps) : made // PdpUnavailable
     progress.stage = decided
     if (decided.stage === 'refused') return permitIfShadowed(denialOfAnswer(decided), decided, { former, shadowRoute })
-    // The age of the sign-in matters only when the exchange begins, so no later answer is checked for it.
+    // A later answer about this exchange is not checked for the age of the sign-in: this age matters only at the beginning.
     return permit(decided, basisOf(decided, null, deps), former)
   } catch (err) {
     const { stage } = progress
@@ -328,7 +328,7 @@ const isProbe = ({ method, target }: ClientRequest, paths: ReadonlySet<string>):
 
 const KEYS_PATHS: ReadonlySet<string> = new Set([ASSERTION_KEYS_PATH])
 
-/** True if the former permit has authenticated the sender, with this request's proof, which is valid only once. */
+/** True if the former permit has authenticated the sender. Its proof must not be verified again: a proof is valid only once. */
 export const isProven = (former: Permit | null): boolean => former !== null && former.identity !== null
 
 /** `stepUp`: a requirement for the next answer of the PDP alone. */
@@ -355,11 +355,11 @@ export function basisOf(
 
 /** The only way to permit a request that was not denied. */
 function permit(stage: PublicRequest | Allowed, basis: PermissionBasis | null, former: Permit | null): Permit {
-  // On a route in shadow mode no change ends an exchange.
+  // An exchange on a route in shadow mode has no basis, so no later change ends it.
   return makePermit(stage, { basis: stage.route.shadow ? null : basis, shadowed: null, former })
 }
 
-/** On a route in shadow mode the denial is only recorded. Identity headers are set only if the sender is authenticated. */
+/** Turns a denial into a permit if the route is in shadow mode. Identity headers are set only if the sender is authenticated. */
 function permitIfShadowed(
   denial: Denial,
   stage: Stage,

@@ -34,7 +34,7 @@ export type ExplainedRequest = {
   readonly method: string
   /** A path, or a URL with host. */
   readonly target: string
-  /** Claims of the token; null: none is sent. */
+  /** Claims of the token; null: the request has no token. */
   readonly as: { readonly [claim: string]: unknown } | null
   /** The address of the client; null or absent: unknown. */
   readonly from?: string | null
@@ -44,15 +44,15 @@ export type ExplainedRequest = {
 export type Explanation = {
   readonly route: Route | null
   readonly parameters: readonly (readonly [name: string, value: string])[]
-  /** The questions as a route file writes them; empty for a public route and for a denial. */
+  /** The questions to the PDP as a route file writes them; empty for a public route and for a denial. */
   readonly asks: readonly string[]
-  /** Values of parameters of conditions that go with the questions. */
+  /** Values for parameters of conditions; the questions carry them to the PDP. */
   readonly context: { readonly [parameter: string]: unknown }
   /** True: the request has no token, and the route lets guests ask. */
   readonly isGuest: boolean
-  /** The service's answer as its reader would get it, if exactly the questions `allowed` were allowed. Null: it passes as it is. */
+  /** Edits the service's answer as if the PDP had allowed exactly the questions in `allowed`. Null: the answer passes unchanged. */
   readonly edit: ((answer: string, allowed: readonly string[]) => Promise<string>) | null
-  /** Null: the request is allowed, or the PDP's answers decide. */
+  /** The denial; null: the request is allowed, or the PDP's answers decide. */
   readonly denial: { readonly code: ProblemCode; readonly status: number; readonly detail: string } | null
 }
 
@@ -139,7 +139,7 @@ function explainMcp(
   }
 }
 
-/** The body as the sidecar reads it; null: no check reads it. Throws RequestError. */
+/** The body as the sidecar reads it; null: no check reads the body. Throws RequestError. */
 function bodyText(body: string, { inbound, match }: MatchedRequest): string | null {
   const { check, context } = match.route
   const isRead = check !== null && usesBody({ check, context })

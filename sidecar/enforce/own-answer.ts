@@ -62,20 +62,20 @@ function bareAnswer(
   return { status: OWN_STATUS.metadata, fields, body: metadata?.body ?? '' }
 }
 
-/** The answer to a load balancer. Only the admin port says the reason. */
+/** The answer to a load balancer's probe. It has no reason; the admin port gives the reason. */
 function probeAnswer(requestId: string, ready: boolean): DenialAnswer {
   const body = ready ? 'ok\n' : 'not ready\n'
   const fields = ['content-type', 'text/plain', 'cache-control', 'no-store', 'x-request-id', requestId]
   return { status: ready ? OWN_STATUS.ready : OWN_STATUS.notReady, fields, body }
 }
 
-/** The answer lives 60 seconds in caches; a verifier asks again for a key that it does not know. */
+/** The key set for services, which caches keep for 60 seconds. A verifier asks again for a key that its copy lacks. */
 function keysAnswer(requestId: string, body: string): DenialAnswer {
   const fields = ['content-type', 'application/jwk-set+json', 'cache-control', 'max-age=60', 'x-request-id', requestId]
   return { status: OWN_STATUS.metadata, fields, body }
 }
 
-/** RFC 9449 section 8.2: the response to a request with a valid proof has the next nonce. Names and values alternate. */
+/** The nonce for the next proof, in the response to a request with a valid proof (RFC 9449 section 8.2). Names and values alternate. */
 export function nextNonce(
   { request, identity }: Permit,
   { proofNonce }: Pick<ExchangeRules, 'proofNonce'>,

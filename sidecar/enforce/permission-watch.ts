@@ -5,7 +5,7 @@ import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 /** The facts that the permission of an open exchange depends on. */
 export type PermissionBasis = {
   readonly question: PdpQuestion
-  /** When the token expires, in milliseconds since the epoch. */
+  /** The token's expiry, in milliseconds since the epoch. */
   readonly expiresAtMs: number
   /** The reason for which the answer ends the exchange; null: still permitted. `pdp_unavailable`: the answer does not decide. */
   readonly evaluate: (answer: PdpAnswer) => ProblemCode | null
@@ -15,9 +15,9 @@ export type PermissionBasis = {
 export type Reevaluation =
   | { readonly kind: 'permitted'; readonly basis: PermissionBasis | null }
   | { readonly kind: 'denied'; readonly code: ProblemCode }
-/** One permitted exchange that is open. */
+/** An open exchange that was permitted. */
 export type OpenExchange = {
-  /** Null: the permission cannot change, as on a public route. */
+  /** The facts that can end the permission; null: nothing can, as on a public route. */
   readonly basis: PermissionBasis | null
   /** True when the rules have changed since the exchange was permitted. */
   readonly stale: boolean
@@ -32,7 +32,7 @@ type Watched = {
   readonly exchange: OpenExchange
   readonly cancel: (code: ProblemCode) => void
   readonly askAtMs: number
-  /** When the next check is due whether the session was ended. */
+  /** The time of the next check whether the session was ended. */
   sessionAtMs: number
   /** The time since which this cannot be known; null: it can. */
   sessionUnknownSinceMs: number | null
@@ -50,7 +50,7 @@ type Watched = {
 }
 
 const SWEEP_MS = 100
-/** The PDP is asked again only after this time, when most exchanges have ended. An endless one is asked about at the next sweep. */
+/** The wait before the PDP is asked about an exchange again: most exchanges are over by then. An endless exchange does not wait. */
 const ASK_AFTER_MS = 400
 /** The time between two checks whether a session was ended. */
 const SESSION_MS = 1_000
@@ -65,7 +65,7 @@ type WatchOptions = {
 
 export class PermissionWatch {
   readonly #options: WatchOptions
-  // Not a Set: when V8 rehashes a Set, the old table keeps short-lived entries from being collected young.
+  // An array, because V8 copies a Set when it grows, and the old copy keeps short-lived entries from being collected young.
   readonly #open: Watched[] = []
   readonly #sweeping: NodeJS.Timeout
   #endlessMayStay = true
@@ -75,7 +75,7 @@ export class PermissionWatch {
     this.#sweeping = setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
-  /** `cancel` is called at most once, and never after the returned function, which must be called at the end of the exchange. */
+  /** Watches the exchange until the returned function is called, which must happen at its end. Calls `cancel` at most once before that. */
   begin(exchange: OpenExchange, cancel: (code: ProblemCode) => void): () => void {
     const { basis, stale } = exchange
     const askAtMs = this.#options.clock() + ASK_AFTER_MS
@@ -102,7 +102,7 @@ export class PermissionWatch {
     for (const watched of this.#open) watched.stale = true
   }
 
-  /** From now on ends exchanges that have no natural end. */
+  /** Ends endless exchanges, such as event streams, now and from now on. */
   cancelEndless(): void {
     this.#endlessMayStay = false
     this.#sweep()

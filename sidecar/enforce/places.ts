@@ -1,9 +1,9 @@
-/** Limits open exchanges for each client, subject, route and service, and in total. One without a place waits for a short time. */
+/** Limits open exchanges for each client, subject, route and service, and in total. An exchange over a limit waits for a short time. */
 import { mayTake } from '../http/share.ts'
 import { RequestError } from '../request/errors.ts'
 
 export type Bound = 'client' | 'subject' | 'route' | 'service' | 'all'
-/** The wish for one of at most `max` places with this name. */
+/** A request for one place of the limit `name`, which has `max` places. */
 export type Want = { readonly bound: Bound; readonly name: string; readonly max: number }
 export type WaitLimits = {
   /** How many exchanges may wait for one name. */
@@ -24,13 +24,13 @@ type Lines = Map<string, Set<Waiter>>
 type Slot = {
   readonly bound: Bound
   readonly name: string
-  /** The limit of the last exchange that asked: a reload may change it. */
+  /** The limit that the last exchange brought: a reload may change it. */
   max: number
   used: number
   /** How many places each client has; null: the limit belongs to one client or subject. */
   readonly held: Map<string, number> | null
   waitingCount: number
-  /** Waiting exchanges: clients without a place here come before the others. Null: none has waited yet. */
+  /** Waiting exchanges. Clients that have no place of this limit come before clients that have some. Null: no exchange waits. */
   lines: { readonly without: Lines; readonly having: Lines } | null
 }
 type Waiter = {
@@ -42,13 +42,13 @@ type Waiter = {
   readonly giveUp: (bound: Bound) => void
 }
 
-/** How many clients are tried for one free place, so that a release costs the same however many wait. */
+/** How many waiting clients are tried for one free place: a bound, so that a release is cheap however many wait. */
 const LOOKS_MAX = 8
 
 /** True for a limit that clients share: no client may take most of it, however many requests it sends. */
 const isShared = (bound: Bound): boolean => bound === 'route' || bound === 'service' || bound === 'all'
 
-/** One object for all exchanges of a process, so that they still count after a reload. */
+/** The places of the whole process: exchanges from before a reload still count. */
 export class Places {
   readonly #slots: { readonly [bound in Bound]: Map<string, Slot> } = {
     client: new Map(),
@@ -73,7 +73,6 @@ export class Places {
     return Object.values(this.#slots).reduce((count, slots) => count + slots.size, 0)
   }
 
-  /** Deletes a slot in which nobody has a place, and for which nobody waits. */
   forgetIfEmpty({ bound, name, used, waitingCount }: Slot): void {
     if (used === 0 && waitingCount === 0) this.#slots[bound].delete(name)
   }
@@ -84,7 +83,7 @@ const isFull = (slot: Slot, client: string): boolean =>
 
 const heldIn = ({ held }: Slot, client: string): number => held?.get(client) ?? 0
 
-/** Counts one place more or less for a client, whose waiting exchanges move to the group that fits. */
+/** Adds or takes a client's place. A first or last place moves the client's waiting exchanges between `without` and `having`. */
 function count({
   slot,
   client,
@@ -146,9 +145,11 @@ export class Stay {
     this.client = client
   }
 
-  /** Takes one place of each limit, or none. Null: at once. Throws or rejects with RequestError if a place does not become free in time. */
+  /**
+   * Takes one place of each limit, or none. Null: all were free. Throws or rejects with RequestError if one does not become free in time.
+   */
   enter(wants: readonly Want[], limits: WaitLimits): Promise<void> | null {
-    // The client has left since.
+    // The client has left while its request was prepared.
     if (this.#over) throw busy('client')
     const slots = this.#slotsOf(wants)
     const full = this.#fullOf(slots)
@@ -230,7 +231,7 @@ export class Stay {
     this.#places.forgetIfEmpty(slot)
   }
 
-  /** Gives the place to the first exchange that can use it; clients are tried in turn. False: none can. */
+  /** Gives the free place to the first waiting exchange that can use it, trying one exchange per client. False: no exchange can. */
   #serve(slot: Slot, lines: Lines): boolean {
     let looksLeft = Math.min(LOOKS_MAX, lines.size)
     for (const [client, line] of lines) {

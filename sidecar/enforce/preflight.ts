@@ -19,7 +19,7 @@ export type Preflight =
   /** Goes to the service, with this request. */
   | { readonly kind: 'pass'; readonly route: Route; readonly request: InboundRequest }
 
-/** Null: the request is decided like any other. Throws RequestError. */
+/** The decision about a preflight or OPTIONS; null: the request is decided like any other. Throws RequestError. */
 export function judgePreflight(request: InboundRequest, deps: PreflightDeps): Preflight | null {
   const method = askedMethod(request)
   if (method === null) return null
@@ -39,7 +39,7 @@ export function judgePreflight(request: InboundRequest, deps: PreflightDeps): Pr
   if (!cors.passesPreflights) return answer(cors, allow, request)
   if (asked.kind !== 'route') return null
   if (request.bodyBytes !== 0) throw malformed('A preflight has no body')
-  // Browsers send no cookies in a preflight, and no check has seen them.
+  // The Cookie field is removed: no browser sends it in a preflight, and no check has verified it here.
   return { kind: 'pass', route: asked.route, request: withFields(request, (name) => name !== 'cookie') }
 }
 
@@ -50,8 +50,7 @@ const answer = (cors: Cors, allow: readonly string[], { raw }: InboundRequest): 
 })
 
 /**
- * The resource metadata is public, and OPTIONS is answered from the routes, unless a route of its own for OPTIONS leaves it to the
- * service. Throws RequestError `route_unknown`.
+ * Answers requests for the resource metadata, and OPTIONS requests that no route takes. Throws RequestError `route_unknown` for all others.
  */
 export function answerUnrouted(
   match: Exclude<RequestMatch, { kind: 'route' }>,

@@ -9,10 +9,10 @@ import type { PathsInLog, SubjectsInLog } from '../route-file/route-file.ts'
 import { type DecisionLine, decisionLine } from './decision-log.ts'
 import type { Outcome } from './enforce.ts'
 
-// W3C Trace Context section 3.2.
+// Matches a traceparent (W3C Trace Context section 3.2).
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$/
 
-/** The client's own request id when it is safe to log, else a new one. Upstream and client get it, too. */
+/** The client's request id if it is safe to log, else a new id. The upstream and the client get the same id. */
 export function requestIdOf({ raw }: Pick<ClientRequest, 'raw'>): string {
   const value = firstValue(raw, 'x-request-id')
   return value !== null && isRequestId(value) ? value : randomUUID()
@@ -28,10 +28,10 @@ export type RecordDeps = {
   readonly logsAllowed: () => boolean
 }
 
-/** How the answer to an allowed request ended. */
+/** The end of the answer to an allowed request. */
 export type AnswerEnd = Pick<DecisionLine, 'status' | 'bytes' | 'removed'>
 
-/** Returns the function that writes the line; its later calls do nothing. `door`: the gateway that asked; null: the data port. */
+/** Returns the function that writes the request's log line, once. `door`: the gateway that asked; null: the data port. */
 export function record(
   outcome: Outcome,
   about: {
@@ -40,7 +40,7 @@ export function record(
     readonly requestId: string
     readonly durationMs: number
     readonly door: DoorProfile | null
-    /** Null: no spans are collected. */
+    /** The request's trace span; null: no spans are collected. */
     readonly span: Span | null
   },
   { metrics, log, subjectsInLog, pathsInLog, logsAllowed }: RecordDeps,

@@ -25,7 +25,7 @@ import {
 } from './stages.ts'
 import { checkHandshake } from './websocket-handshake.ts'
 
-/** Evaluates an open exchange by the rules of `deps`, except for the question to the PDP, which its watch asks afterwards. Never throws. */
+/** Evaluates an open exchange by new rules. The question to the PDP is left to the permission watch. Never throws. */
 export async function reevaluate(
   former: Permit,
   { upgrade, origin }: { readonly upgrade: boolean; readonly origin: Origin },
@@ -70,7 +70,7 @@ export async function reevaluate(
   }
 }
 
-/** The result for a guest when the PDP need not be asked: it depends on nothing that changes later. */
+/** The result for a guest when the PDP is not asked. It has no basis: nothing that could end the permission changes later. */
 function ofGuest(prepared: Prepared, deps: EnforceDeps): Reevaluation {
   const reason = evaluate(prepared, NOTHING_ASKED, deps)
   return reason === null ? { kind: 'permitted', basis: null } : { kind: 'denied', code: problemOf(reason) }

@@ -12,7 +12,6 @@ export type ResourceMetadata = {
   readonly body: string
 }
 
-/** Every scope that a check of the route names. */
 function scopesOf({ check, mcp }: Route): readonly string[] {
   const rules = mcp === null ? [] : [...Object.values(mcp.tools), ...Object.values(mcp.prompts), ...mcp.resources]
   return [...(check === null ? [] : [check]), ...rules.map((rule) => rule.check)].flatMap(namedScopes)
@@ -23,7 +22,7 @@ const namedScopes = (check: Check): readonly string[] =>
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 
-/** Null for a resource that is not an http URL: its metadata has no URL. */
+/** The metadata document of the resource; null if the resource is no http URL, since its metadata then has no URL. */
 export function describeResource({
   resource,
   issuers,
@@ -37,7 +36,7 @@ export function describeResource({
   const document = {
     resource,
     authorization_servers: issuers.map(({ issuer }) => issuer),
-    // A client that knows no scope asks for these (MCP, Authorization).
+    // Clients that were not told a scope ask for all of these scopes (MCP, Authorization).
     ...(scopes.length > 0 && { scopes_supported: scopes }),
     bearer_methods_supported: ['header'],
     dpop_signing_alg_values_supported: PROOF_ALGORITHMS,

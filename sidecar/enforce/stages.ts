@@ -40,7 +40,7 @@ type Matched = {
   readonly request: InboundRequest
   readonly route: Route
   readonly parameters: readonly string[]
-  /** Null: the body need not be read. */
+  /** Judges the JSON body; null: the body need not be read. */
   readonly judgeJson: JudgeJson | null
 }
 type WithBody = {
@@ -48,8 +48,8 @@ type WithBody = {
   readonly body: Buffer | null
 }
 /**
- * The route is known. A public route needs nothing else, except perhaps a look at the body. `identity`: null if the sender is
- * unknown. `unidentified`: the reason for which its token or session is not valid; null: it sent none.
+ * The route is known, and it is public: at most the body is still checked. `identity`: null if the sender is unknown. `unidentified`: the
+ * reason for which its token or session is not valid; null: none was sent.
  */
 export type PublicRequest = Matched &
   WithBody & { readonly stage: 'public'; readonly identity: Identity | null; readonly unidentified: string | null }
@@ -66,12 +66,12 @@ export type Verified = WithClaims & { readonly stage: 'verified' }
 export type Authenticated = WithClaims & { readonly identity: Identity; readonly stage: 'authenticated' }
 type WithQuestions = Matched &
   WithBody & {
-    /** Null for a guest, and then `identity` is null, too. */
+    /** The token's claims; null for a guest, whose `identity` is null, too. */
     readonly claims: AccessClaims | null
     readonly identity: Identity | null
     readonly questions: Questions
     readonly question: PdpQuestion
-    /** Null: the route is not for MCP. */
+    /** The MCP part of the request; null: the route is not for MCP. */
     readonly mcp: McpJudged | null
   }
 /** The question to the PDP is complete. */
@@ -83,7 +83,7 @@ export type Refused = Omit<WithQuestions, 'identity'> &
   Passing & {
     readonly stage: 'refused'
     readonly reason: DenialReason
-    /** Null: the token is revoked, so that it names nobody. */
+    /** The sender, for identity headers. Null: the token is revoked. */
     readonly identity: Identity | null
     /** The form of the denial for an MCP client; null: the route is not for MCP. */
     readonly rpc: RpcReply | null
@@ -95,7 +95,7 @@ export type Stage = typeof ARRIVED | Routed | Verified | Authenticated | Prepare
 export type DenialReason =
   | CheckDenial
   | { readonly code: 'token_invalid' | 'organization_missing' }
-  /** The request has no token, and guests may not do this. */
+  /** The request has no token, and guests are not allowed to do this. */
   | { readonly code: 'token_missing'; readonly why: string }
   | { readonly code: 'step_up_required'; readonly stepUp: StepUp }
 
@@ -106,7 +106,7 @@ export type AuthenticationDeps = {
   readonly publicUrl: string
 }
 export type EvaluationDeps = {
-  /** Issuers whose tokens themselves say how their subject signed in. */
+  /** Issuers whose own tokens, not the PDP, tell how the subject signed in. */
   readonly externalIssuers: ReadonlySet<string>
   /** Milliseconds since the epoch. */
   readonly clock: () => number
@@ -121,7 +121,7 @@ type PrepareDeps = Pick<EvaluationDeps, 'mcpSessions'>
 /** The route is not known. */
 export const ARRIVED = { stage: 'arrived' } as const
 
-/** Throws RequestError. */
+/** The first stage of a matched request. Throws RequestError. */
 export function routed(match: Extract<RequestMatch, { kind: 'route' }>, request: InboundRequest): Routed {
   const { route, parameters, judgeJson } = match
   // The length of the unfiltered list would tell its reader how many items are hidden.
@@ -140,7 +140,6 @@ const UNKNOWN = { identity: null, unidentified: null }
 export const isGuest = ({ route, request }: GuardedRequest): boolean =>
   route.guests !== null && request.authorization.length === 0
 
-/** The stage of a request whose route needs no check. */
 export const publicStage = ({ route, request }: Pick<Matched, 'route' | 'request'>): PublicRequest => ({
   stage: 'public',
   request,
@@ -197,8 +196,8 @@ function requireTaken({ issuer, audiences }: AccessClaims, { id, issuers, audien
 }
 
 /**
- * Synchronous for a token without proof. Throws TokenError, or rejects with it. `proven`: the same request was authenticated before;
- * its proof is valid only once, so it is not verified again.
+ * Authenticates the sender. Synchronous for a token without proof. Throws TokenError, or rejects with it. `proven`: this request's proof
+ * was verified before; it is valid only once, so it is not verified again.
  */
 export function authenticate(
   verified: Verified,
@@ -226,7 +225,7 @@ const publicUrlAt = (host: string | null, publicUrl: string): string =>
 
 function withIdentity(verified: Verified): Authenticated {
   const { claims } = verified
-  // To the PDP, every subject of an external issuer is a user.
+  // For the PDP, all subjects of external issuers are users.
   const isService = claims.subject === claims.clientId && !claims.subject.startsWith(EXTERNAL_MARK)
   return { ...verified, stage: 'authenticated', identity: identityOf(claims, isService ? 'service' : 'user') }
 }
@@ -246,7 +245,7 @@ export function prepare(
   return reading.then((read) => withQuestions(authenticated, { asking, requestId, ...read }))
 }
 
-/** Only a POST of MCP has a message. It is always read. Rejects with RequestError. */
+/** Reads the message that a POST of MCP always has. Rejects with RequestError. */
 async function prepareMcp(
   authenticated: Authenticated | GuardedRequest,
   rules: McpRules,
@@ -306,13 +305,13 @@ const bearerOf = ({ credentials, claims: { digest, subject, organization } }: Au
   organization,
 })
 
-/** The subject `*`, which in tuples means everybody. A PDP that knows no guests answers about another subject, and is not believed. */
+/** Asks about the subject `*`, which means everybody. A PDP that knows no guests answers about another subject, and is not believed. */
 function guestOf({ guests }: Route): About {
   const organization = guests?.organization ?? ''
   return { token: '', digest: '', subject: '*', organization, guest: organization }
 }
 
-/** True for a guest without a question: there is no token that could be revoked, so the PDP is not asked. */
+/** True for a guest whose route has no question: no token can be revoked, so the PDP need not be asked. */
 export const asksNothing = ({ claims, questions }: Pick<Prepared, 'claims' | 'questions'>): boolean =>
   claims === null && questions.permissions.length === 0
 
@@ -332,7 +331,7 @@ export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDe
   const { mcp, questions } = prepared
   const passed = mcp?.passage(answer, questions.parts, (checks) => holding(prepared, checks, deps)) ?? null
   const { answer: rule, shadow } = prepared.route
-  // Shadow mode hides no items.
+  // Shadow mode removes no items from the answer.
   const passage = passed !== null && shadow ? { ...passed, filter: null } : passed
   const count = { kept: 0, removed: 0 }
   const filter =
@@ -353,7 +352,7 @@ export function decide(prepared: Prepared, answer: PdpAnswer, deps: EvaluationDe
   return { ...prepared, ...passing, stage: 'refused', reason, identity, rpc }
 }
 
-/** The denial when the person no longer lets the client act, even if no failed check matters: the person's token is then worth nothing. */
+/** The denial when the person has withdrawn the permission to act for them: then the token is worth nothing, whatever the checks say. */
 function undelegated({ reasons }: PdpAnswer): CheckDenial | null {
   const why = reasons.find((reason) => reason.startsWith('delegation_missing: '))
   return why === undefined ? null : { code: 'permission_denied', check: 'delegation', why }
@@ -376,7 +375,7 @@ export function evaluate(
   return satisfies(signIn, route.stepUp, clock()) ? null : { code: 'step_up_required', stepUp: route.stepUp }
 }
 
-/** The client that acts for the subject (RFC 8693 section 4.1), if our own issuer says so; null: none, or the issuer is another. */
+/** The client that acts for the subject (RFC 8693 section 4.1); null: none, or the token is of an external issuer. */
 function actorOf({ all, issuerNames }: AccessClaims): string | null {
   const act: unknown = issuerNames === undefined ? all.act : null
   return typeof act === 'object' && act !== null && 'sub' in act && typeof act.sub === 'string' && isObjectId(act.sub)

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { RouteTest } from '../route-file/tests.ts'
 import type { Explainer } from './explain.ts'
 
-/** How many tests reach a route, by its id. Other requests are served between tests, since each test takes a fraction of a millisecond. */
+/** The number of tests that reach each route, by the route's id. The sidecar serves requests between tests, each under a millisecond. */
 export async function testsByRoute(
   tests: readonly RouteTest[],
   explain: Explainer,

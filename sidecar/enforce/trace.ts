@@ -1,11 +1,11 @@
-/** Spans of a request: the request itself, and its question to the PDP. Nothing here decides. */
+/** Trace spans of a request and of its question to the PDP. They change no decision. */
 import { type Span, spanError, type Tracing } from '../../pdp/shared/process/tracing/tracing.ts'
 import type { ClientRequest } from '../http/client-request.ts'
 import { firstValue } from '../http/fields.ts'
 import type { PdpClient } from '../pdp-client/client.ts'
 import type { PdpAnswer, PdpQuestion } from '../pdp-client/question.ts'
 
-/** Null: no spans are collected. The span's name gets the route once it is known. */
+/** Begins the span of a request, which is renamed when the route is known. Null: no spans are collected. */
 export function beginSpan(
   tracing: Tracing | null,
   { raw, method }: Pick<ClientRequest, 'raw' | 'method'>,
@@ -13,7 +13,7 @@ export function beginSpan(
   return tracing === null ? null : tracing.begin(method, 'server', firstValue(raw, 'traceparent'))
 }
 
-/** Asks within a span of its own, under which the PDP's spans stand. Rejects as `ask` does. */
+/** Asks the PDP within its own span, so that the PDP's spans become its children. Rejects as `ask` does. */
 export async function askTraced(pdp: Pick<PdpClient, 'ask'>, question: PdpQuestion, span: Span): Promise<PdpAnswer> {
   const asking = span.child('portcullis.v1.DecisionService/DecideStream', 'client', { 'rpc.system': 'grpc' })
   try {

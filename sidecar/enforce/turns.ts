@@ -1,6 +1,6 @@
 /**
- * Bounds the questions that are open at the PDP, so that each is answered before its deadline however busy this process is. Other
- * requests wait here, clients in turn. A request that waits too long, or the oldest when too many wait, is denied.
+ * Bounds the questions that are open at the PDP, so that each is answered before its deadline even when this process is busy. Other
+ * requests wait here, and the clients take turns. A request that waits too long, or the oldest when too many wait, is denied.
  */
 import { FairQueue, type Line } from '../../pdp/shared/base/fair-queue.ts'
 import { RequestError } from '../request/errors.ts'
@@ -13,14 +13,17 @@ export type Waiting = { readonly turn: Promise<void>; readonly leave: () => void
 /** Shared by all exchanges of a process. */
 export class Turns {
   #open = 0
-  /** All clients are in one group, so they are equal. */
+  /** All clients are in one group, so that they take turns equally. */
   readonly #queue = new FairQueue<Waiter>()
 
   get waitingCount(): number {
     return this.#queue.size
   }
 
-  /** Null: at once. `turn` rejects with RequestError when the wait is too long. Call `end` after each turn. Throws RequestError. */
+  /**
+   * Begins a question to the PDP. Null: at once; else `turn` waits, and may reject with RequestError. Throws RequestError. Call `end` after
+   * it.
+   */
   begin(client: string, limits: WaitLimits & { readonly decisionsMax: number }): Waiting | null {
     if (this.#open < limits.decisionsMax && this.#queue.size === 0) {
       this.#open += 1
@@ -42,7 +45,7 @@ export class Turns {
       },
     }
     this.#add(waiter, line, limits.waitingMax)
-    // A turn may be free though others wait: a reload may have raised the limit, or a waiter may have left.
+    // Questions may already be allowed although requests wait: a reload has raised the limit, or a waiting client has left.
     while (this.#open < limits.decisionsMax && this.#next()) this.#open += 1
     return { turn: promise, leave: waiter.deny }
   }
@@ -51,7 +54,7 @@ export class Turns {
     if (!this.#next()) this.#open -= 1
   }
 
-  /** Lets the next waiting request begin. False: none waits. */
+  /** Lets the next waiting request ask the PDP. False: no request waits. */
   #next(): boolean {
     const waiter = this.#queue.next()
     waiter?.begin()
@@ -59,8 +62,8 @@ export class Turns {
   }
 
   /**
-   * When too many wait, the oldest request of the client with the most of them is denied, counting the newcomer: it has waited longest,
-   * and would be answered last.
+   * When too many requests wait, this denies one of the client that has the most: its oldest, which has waited longest. The new request
+   * counts.
    */
   #add(waiter: Waiter, line: Line, waitingMax: number): void {
     const isFirst = !this.#queue.hasLine(line)

@@ -1,6 +1,6 @@
 /**
- * A table of page frameworks: the other paths at which they serve the data of a page, run its functions or fetch a path, and the header
- * fields and keys of the query that control them. Names in paths are folded, and are relative to the folder of the framework.
+ * A table of page frameworks: paths at which they serve the data of a page, run its functions or fetch a path, and fields and query keys
+ * that control this. Names in paths are folded, and relative to the framework's folder.
  */
 
 type Names = readonly [string, ...string[]]
@@ -17,7 +17,7 @@ type PageFramework = {
     readonly end: RegExp
     readonly home: string
   }[]
-  /** Ends of names. Without the end, the name is the page whose data it is. */
+  /** Endings of names. The name without its ending is the page whose data it is. */
   readonly dataEnds?: readonly RegExp[]
   /** Paths that run functions of any page; more names may follow. */
   readonly functions?: readonly Names[]
@@ -36,7 +36,7 @@ const FRAMEWORKS: readonly PageFramework[] = [
     name: 'Next.js',
     // Next.js exports such files.
     dataFiles: [/__next\..*\.txt/],
-    // `/_next/data/<build>/admin.json`.
+    // Matches `/_next/data/<build>/admin.json`.
     dataPaths: [{ start: ['_next', 'data'], skipped: 1, end: /\.json$/, home: 'index' }],
     fetchers: [{ path: ['_next', 'image'], key: 'url' }],
     fields: [
@@ -50,7 +50,7 @@ const FRAMEWORKS: readonly PageFramework[] = [
       'next-resume',
     ],
   },
-  // `/page-data/admin/page-data.json`.
+  // Matches `/page-data/admin/page-data.json`.
   { name: 'Gatsby', dataPaths: [{ start: ['page-data'], skipped: 0, end: /^page-data\.json$/, home: 'index' }] },
   {
     name: 'React Router',
@@ -70,7 +70,7 @@ const FRAMEWORKS: readonly PageFramework[] = [
   },
   {
     name: 'Nuxt',
-    // Nuxt accepts any character in place of the dot, even `?` or a slash.
+    // Nuxt accepts any character instead of the dot, even `?` or a slash.
     dataFiles: [/_payload(?:.js(?:on)?)?/],
     dataNames: [
       ['_payload', 'json'],
@@ -86,14 +86,14 @@ const FRAMEWORKS: readonly PageFramework[] = [
     functionStarts: ['_server-islands'],
     functionKeys: ['_action'],
     fetchers: [{ path: ['_image'], key: 'href' }],
-    // Locals and path that a middleware has set.
+    // Fields that set the locals and the path as if middleware had done it.
     fields: ['x-astro-*'],
   },
   { name: 'Qwik', dataFiles: [/q-data\.json/], fields: ['x-qrl'] },
   { name: 'Vike', dataFiles: [/index\.pagecontext\.json/] },
   {
     name: 'Waku',
-    // `/RSC/R/admin.txt`, also with `_` at either end.
+    // Matches `/RSC/R/admin.txt`, also with `_` at either end.
     dataPaths: [
       { start: ['rsc', 'r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
       { start: ['rsc', '_r'], skipped: 0, end: /_?\.txt$/, home: '_root' },
@@ -108,7 +108,6 @@ const FRAMEWORKS: readonly PageFramework[] = [
   { name: 'SolidStart', functionStarts: ['_server'], fields: ['x-single-flight'] },
 ]
 
-/** All entries of one member, over all frameworks. */
 const all = <T>(member: (framework: PageFramework) => readonly T[] | undefined): readonly T[] =>
   FRAMEWORKS.flatMap((framework) => member(framework) ?? [])
 

@@ -1,4 +1,4 @@
-/** `gateway-config`: prints a gateway's configuration, which asks the doors of a route file about every request. */
+/** The command `gateway-config`: prints a gateway's configuration that makes it ask the doors of a route file. */
 import { isLoopback, type ListenAddress } from '../../pdp/shared/process/listen.ts'
 import type { DoorProfile } from '../http/door-fields.ts'
 import type { DoorEntry } from '../route-file/doors.ts'
@@ -25,7 +25,7 @@ export const GATEWAYS = {
 } as const satisfies {
   readonly [name: string]: {
     readonly profile: DoorProfile
-    /** True: the objects name the chart's Service, whatever address the door has in its Pod. */
+    /** True: the configuration names the chart's Service instead of the door's address in its Pod. */
     readonly inCluster: boolean
     print(plan: GatewayPlan): readonly ConfigFile[]
   }
@@ -37,7 +37,7 @@ export const isGatewayName = (text: string): text is GatewayName => Object.hasOw
 /** Addresses and paths that the operator gives for the gateway. Paths are those that the gateway sees. */
 export type GatewayPlaces = {
   readonly listen: HostAndPort
-  /** Null: the address of the door in the route file. */
+  /** The door's address for the gateway; null: the address in the route file. */
   readonly door: HostAndPort | null
   readonly ca: string
   readonly cert: string
@@ -83,7 +83,7 @@ const authorizer = ({ ca, cert, key, door }: GatewayPlaces): DoorAccess => ({
   secretFile: null,
 })
 
-/** The address at which the gateway reaches a door. One that listens on all addresses is reached on this machine by default. */
+/** The address at which a gateway reaches the door: by default this machine, if the door listens on all addresses. */
 const reached = ({ host, port }: ListenAddress): HostAndPort => ({
   host: host === '' || host === '::' || host === '0.0.0.0' || isLoopback(host) ? '127.0.0.1' : host,
   port,

@@ -2,7 +2,7 @@
 import type { HeaderNames } from '../http/fields.ts'
 
 export type HostAndPort = { readonly host: string; readonly port: number }
-/** How the gateway reaches the door, and how it authenticates itself. Paths are those that the gateway sees. */
+/** How the gateway reaches the door and authenticates itself. Paths of files are those on the gateway's machine. */
 export type DoorAccess =
   | { readonly kind: 'unix'; readonly path: string }
   | {
@@ -22,7 +22,7 @@ export type GatewayPlan = {
   readonly service: HostAndPort & { readonly tls: boolean; readonly http2: boolean }
   /** Served hosts, in lower case. */
   readonly hosts: readonly string[]
-  /** How many bytes of a body the door accepts at most; null: it accepts none. */
+  /** The largest body, in bytes, that the door accepts; null: the door accepts no bodies. */
   readonly bodyBytesMax: number | null
   /** True if some route keeps `%2F`. */
   readonly encodedSlash: boolean
@@ -30,12 +30,11 @@ export type GatewayPlan = {
   readonly forwardToken: boolean
   readonly headers: HeaderNames
 }
-/** One file of a configuration; `name` tells people what it is. */
 export type ConfigFile = { readonly name: string; readonly text: string }
 
-/** Fields besides the identity that a door sends on routes that forward the token. */
+/** Fields that a door sends, besides identity, on routes that forward the token. */
 export const CREDENTIALS = ['authorization', 'dpop'] as const
-/** The longest time for a decision, which includes the door's own deadline. */
+/** The gateway's longest wait for a decision; the door's own deadline is shorter. */
 export const DOOR_TIMEOUT_SECONDS = 2
 
 /** The usual spelling of a field name: `X-Auth-Subject` for `x-auth-subject`. */

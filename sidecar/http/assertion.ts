@@ -1,4 +1,4 @@
-/** The signed assertion (a JWT, RFC 7519): the service verifies by it who calls, and need not trust whoever reaches its port. */
+/** The signed assertion (a JWT, RFC 7519) about the sender, so that the service need not trust everybody who can reach its port. */
 import { createECDH, createPrivateKey, hash, hkdfSync, type KeyObject, sign } from 'node:crypto'
 import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
 import { publicMembers } from '../../pdp/shared/token/keys.ts'
@@ -14,7 +14,7 @@ export type AssertionEntry = {
   readonly keysFile: string
 }
 
-/** In this field the assertion replaces the client's token: services that verify bearer tokens (RFC 6750) accept it as one. */
+/** The field in which the assertion replaces the client's token, for services that verify bearer tokens (RFC 6750). */
 export const BEARER_FIELD = 'authorization'
 /** The path at which the data port and the admin port serve the key set. */
 export const ASSERTION_KEYS_PATH = '/.portcullis/assertion-keys'
@@ -51,7 +51,7 @@ export function createAssertion(
   const active = keyOf(secret)
   const scheme = field === BEARER_FIELD ? 'Bearer ' : ''
   const header = base64url({ alg: 'ES256', typ: 'JWT', kid: active.kid })
-  // Assertions by audience and by claims object, which lives as long as the sidecar remembers the verified token.
+  // Signed assertions by audience and claims object. An entry is dropped when the sidecar forgets the verified token.
   const known = new Map<string, WeakMap<JsonMembers, { readonly text: string | null; readonly atSeconds: number }>>()
 
   function make(identity: Identity, audience: string, iat: number): string | null {

@@ -1,13 +1,13 @@
 /**
- * Which fields of a client each gateway takes away before it forwards. Most gateways cannot remove by prefix: a door refuses
- * a request with a field that services believe and that its gateway would leave there.
+ * The fields of a client that each gateway removes before it forwards. Most gateways cannot remove by prefix, so a door refuses a request
+ * with a trusted field that its gateway would forward.
  */
 import { createHeaderRules, type HeaderNames } from './fields.ts'
 import { COMMONLY_TRUSTED_FIELDS, CREDENTIAL_FIELDS, OWN_FIELDS } from './stripped-fields.ts'
 
 /** Names covered by prefixes of the list that browsers, proxies and content networks usually send, and fields of one connection. */
 const USUAL_MEMBERS = [
-  // Traefik forwards any upgrade, and what is sent after it is not checked.
+  // Traefik would forward an upgrade, and the bytes that follow it are not checked.
   'upgrade',
   'http2-settings',
   'proxy-connection',
@@ -87,12 +87,12 @@ const USUAL_MEMBERS = [
   'x-azure-clientip',
   'x-appengine-country',
 ]
-/** Fields that the gateway sets after the decision, or that belong to the connection. None of them sets Forwarded. */
+/** Fields that the gateway sets after the decision, or that belong to the connection. Forwarded is not among them: no gateway sets it. */
 const SET: ReadonlySet<string> = new Set(OWN_FIELDS.filter((name) => name !== 'forwarded'))
 
-/** Names that a gateway without patterns must remove: exact names of the list, and usual names covered by its prefixes. */
+/** Names to remove in a gateway without patterns: the exact names of the list, and common names that its prefixes cover. */
 export function exactNames({ strip, pass, identity = [] }: HeaderNames): readonly string[] {
-  // A gateway overwrites identity fields with those of the door's answer.
+  // The gateway overwrites identity fields with those of the door's answer, so they need no removal.
   const kept = new Set([...pass.map((name) => name.toLowerCase()), ...identity.map(({ name }) => name)])
   const { passes } = createHeaderRules({ strip, pass })
   const listed = [
@@ -106,10 +106,7 @@ export function exactNames({ strip, pass, identity = [] }: HeaderNames): readonl
   )
 }
 
-/**
- * Prefixes, without the `*`, that a gateway with patterns must remove: those of the list that cover no name of
- * `pass_headers`.
- */
+/** Prefixes, without `*`, to remove in a gateway with patterns. Prefixes that would also remove a name of `pass_headers` are left out. */
 export function prefixes({ strip, pass }: HeaderNames): readonly string[] {
   const passing = pass.map((name) => name.toLowerCase())
   return [...COMMONLY_TRUSTED_FIELDS, ...strip.map((name) => name.toLowerCase())]

@@ -10,16 +10,15 @@ export type ClientRequest = {
   readonly target: string
   /** Header fields, names and values alternating, as they arrived. HTTP/2 pseudo-header fields are not among them. */
   readonly raw: readonly string[]
-  /** The reason for which the message is malformed though the parser accepted it (RFC 9113 section 8.1.1); null: it is well-formed. */
+  /** The reason why the message is malformed although the parser accepted it (RFC 9113 section 8.1.1); null: it is well-formed. */
   readonly fault: string | null
   /** True when no body follows the header section. Always false in HTTP/1.1, where framing fields say so. */
   readonly bodiless: boolean
   readonly body: Readable
   readonly complete: () => boolean
-  /** Names and values alternating. Known only once the body has ended. */
+  /** The trailers, names and values alternating; complete only after the end of the body. */
   readonly trailers: () => readonly string[]
   readonly peerAddress: () => string
-  /** The local port of the connection. */
   readonly localPort: () => number
   readonly connection: () => ClientConnection
   readonly scheme: 'http' | 'https'
@@ -35,18 +34,18 @@ export type ClientAnswer = {
   /** Bytes that wait to be sent to the client. */
   readonly writableLength: number
   writeContinue(): void
-  /** Sends an informational response, before the head of the final one. `fields`: names and values alternating. Throws for invalid ones. */
+  /** Sends an informational response before the final head. `fields`: names and values alternating. Throws for invalid fields. */
   writeInformation(status: number, fields: string[]): void
   writeHead(status: number, fields: string[]): unknown
   flushHeaders(): void
-  /** False when the client reads too slowly; wait for `drain`. */
+  /** Sends a chunk; false: the client reads too slowly, so wait for `drain`. */
   write(chunk: Buffer): boolean
   addTrailers(trailers: [string, string][]): void
   end(body?: string): unknown
-  /** Each character of `body` is one byte. */
+  /** Ends the answer with `body`, in which each character is one byte. */
   end(body: string, encoding: 'latin1'): unknown
   destroy(): unknown
-  /** Cheaper than `once`, and the event occurs only once. */
+  /** `on` rather than `once`: it is cheaper, and a stream closes only once. */
   on(event: 'close', listener: () => void): unknown
   once(event: 'close' | 'drain', listener: () => void): unknown
   off(event: 'close' | 'drain', listener: () => void): unknown
@@ -61,7 +60,7 @@ export type Upgrade = {
   readonly release: () => void
 }
 
-/** A request that no client has sent, for evaluation without the network. */
+/** A request for evaluation only, which came from no client. */
 export const syntheticRequest = (head: Pick<ClientRequest, 'method' | 'target' | 'raw'>): ClientRequest => ({
   ...head,
   version: '1.1',
@@ -84,7 +83,7 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   method: req.method ?? '',
   target: req.url ?? '',
   raw: req.rawHeaders,
-  // The parser also accepts other versions, and treats them as 1.1.
+  // Node's parser accepts other versions too, and treats them as 1.1, so they are refused here.
   fault: VERSIONS.has(req.httpVersion) ? null : 'The HTTP version must be 1.1 or 1.0',
   bodiless: false,
   body: req,
@@ -97,5 +96,5 @@ export const http1Request = (req: IncomingMessage): ClientRequest => ({
   gone: () => req.socket.destroyed || req.socket.writableEnded,
 })
 
-/** The connection that a client sends its requests on. */
+/** The connection on which a client sends its requests. */
 export type ClientConnection = { once(event: 'close', listener: () => void): unknown; readonly destroyed: boolean }

@@ -1,4 +1,4 @@
-/** Reads and writes cookies (RFC 6265), and keeps those of the sidecar away from the service. */
+/** Reads and writes cookies (RFC 6265), and hides the sidecar's own cookies from the service. */
 import { isIP } from 'node:net'
 import { trimBlanks } from '../../pdp/shared/base/blanks.ts'
 
@@ -13,11 +13,11 @@ const VALUES_MAX = 4
 export type SeparatedCookies = {
   /** Header fields, names and values alternating, without the sidecar's cookies. */
   readonly raw: readonly string[]
-  /** The sidecar's cookies by name, except those that came more than once: two parsers could choose different values. */
+  /** The sidecar's cookies by name, without repeated names: two parsers could choose different values. */
   readonly own: ReadonlyMap<string, string>
-  /** All cookies of the sidecar, with one set for each value of those that came more than once. Only for ending a session. */
+  /** The sidecar's cookies, with one map for each value of a repeated name, so that sign-out ends every session that may be meant. */
   readonly readings: readonly ReadonlyMap<string, string>[]
-  /** Names that no page of this host has set, or that came more than once: another page of the domain may have set them. */
+  /** Names that are repeated, or lack the prefix that proves this host as setter: another host of the domain may have set them. */
   readonly planted: readonly string[]
 }
 
@@ -60,7 +60,7 @@ function sorted(found: ReadonlyMap<string, readonly string[]>): Omit<SeparatedCo
 
 const isCookie = (name: string | undefined): boolean => name?.length === 6 && name.toLowerCase() === 'cookie'
 
-/** The name and value of a pair as browsers read them (RFC 6265 section 5.2): only space and tab around them are dropped. */
+/** Splits a pair into name and value as browsers do (RFC 6265 section 5.2): only space and tab around both are dropped. */
 function split(pair: string): readonly [name: string, value: string] {
   const at = pair.indexOf('=')
   return at < 0 ? [trimBlanks(pair), ''] : [trimBlanks(pair.slice(0, at)), trimBlanks(pair.slice(at + 1))]
@@ -84,8 +84,8 @@ export function withoutOwnCookies(fields: string[]): string[] {
 const REMOVAL_BYTES_MAX = 3_000
 
 /**
- * Values for Set-Cookie that remove cookies of these names under each path, domain and partition from which a browser could send
- * them to this address. `path`: the path of the request, as the browser wrote it.
+ * Set-Cookie values that remove these cookies under each path, domain and partition from which a browser could send them here. `path`: the
+ * request's path as the browser wrote it.
  */
 export function removals(names: readonly string[], at: { readonly hostname: string; readonly path: string }): string[] {
   const lines: string[] = []
@@ -102,7 +102,7 @@ export function removals(names: readonly string[], at: { readonly hostname: stri
   return lines
 }
 
-/** The paths whose cookies a browser sends to this path: itself and all above it (RFC 6265 section 5.1.4). */
+/** The path itself and all paths above it: a browser sends the cookies of all these to the path (RFC 6265 section 5.1.4). */
 function* pathsAbove(path: string): Generator<string> {
   const [readable = ''] = path.split(';', 1)
   for (let at = readable.indexOf('/'); at >= 0; at = readable.indexOf('/', at + 1)) {

@@ -2,9 +2,9 @@
 import { onlyValue, splitList } from './fields.ts'
 
 export type Cors = {
-  /** Origins as browsers write them, perhaps with `*` as first label; null: every origin, but never with credentials. */
+  /** Allowed origins as browsers write them, perhaps with `*` as first label; null: every origin, but never with credentials. */
   readonly origins: ReadonlySet<string> | null
-  /** True: pages may send cookies. */
+  /** True: pages may send cookies and other credentials. */
   readonly credentials: boolean
   /** Fields of the service's answers that pages may read, besides those that the sidecar writes. */
   readonly exposed: readonly string[]
@@ -15,7 +15,7 @@ export type Cors = {
   readonly passesPreflights: boolean
 }
 
-/** Fields of our own answers that a page needs to sign in again, to retry, and to report an error. */
+/** Our answers' fields that a page must read to sign in again, to retry, or to report an error. */
 const OWN_EXPOSED = ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', 'X-Request-Id', 'Portcullis-Problem']
 const ALLOW_ORIGIN = 'access-control-allow-origin'
 const ALLOW_CREDENTIALS = 'access-control-allow-credentials'
@@ -32,7 +32,7 @@ export const PUBLIC_CORS: Cors = {
   passesPreflights: false,
 }
 
-/** True when `origins` has the origin, or has it with `*` in place of its first label. */
+/** True when `origins` contains the origin itself, or the origin with `*` as its first label. */
 export const hasOrigin = (origins: ReadonlySet<string>, origin: string): boolean =>
   !origin.includes('*') && (origins.has(origin) || origins.has(origin.replace(FIRST_LABEL, '$1*')))
 
@@ -46,7 +46,7 @@ export const isShared = (fields: readonly string[]): boolean => fields.includes(
 export const corsFields = (cors: Cors | null, raw: readonly string[]): readonly string[] =>
   fieldsFor(cors, onlyValue(raw, 'origin'))
 
-/** The same fields where only the page's origin is known; null: there is none. */
+/** The same fields as `corsFields` makes, from the page's origin alone; null: the request has no origin. */
 export function fieldsFor(cors: Cors | null, origin: string | null): readonly string[] {
   if (cors === null) return NONE
   const fields = originFields(cors, origin)
@@ -64,13 +64,13 @@ export function withCors(fields: string[], cors: readonly string[]): string[] {
   return fields.filter((_, at) => !isAt(at, ALLOW_CREDENTIALS)).concat(cors)
 }
 
-/** The method for which a browser asks in a preflight; null: the request is no preflight. */
+/** The method that a browser announces in a preflight; null: the request is no preflight. */
 export function askedMethod(request: {
   readonly method: string
   readonly raw: readonly string[]
   readonly authorization: readonly string[]
 }): string | null {
-  // A preflight never has credentials, so a request with a token is an ordinary one.
+  // An OPTIONS request with a token is no preflight: a preflight never has credentials.
   if (request.method !== 'OPTIONS' || request.authorization.length > 0) return null
   if (onlyValue(request.raw, 'origin') === null) return null
   const asked = onlyValue(request.raw, 'access-control-request-method')

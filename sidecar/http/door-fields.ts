@@ -65,10 +65,10 @@ export const REFUSED_PATH = '/refused'
 /** The field in which nginx sends that answer back to `REFUSED_PATH`. */
 export const REFUSAL_FIELD = 'x-portcullis-refusal'
 
-/** The fields that name the bearer to the service. A door names each of them in every answer that allows. */
+/** The fields that tell the service who the sender is. Each allowing answer of a door sets all of them and so replaces the client's. */
 export const IDENTITY_FIELDS = OWN_FIELDS.filter((name) => name.startsWith('x-auth-'))
 
-/** Fields in every answer of an HTTP door that allows; the gateway overwrites the client's own with them. */
+/** Fields in each allowing answer of an HTTP door: with them the gateway overwrites fields of the client. */
 export const answerFields = (identity: readonly { readonly name: string }[] = []): readonly string[] => [
   ...IDENTITY_FIELDS,
   ...identity.map(({ name }) => name),

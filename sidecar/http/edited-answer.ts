@@ -1,4 +1,4 @@
-/** How the answer of a service is edited before the client gets it. */
+/** The way in which a service's answer is edited before the client gets it. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
 export type AnswerFilter = {
@@ -15,7 +15,7 @@ export type AnswerFilter = {
   readonly edit: (text: string) => string | null | Promise<string | null>
   /** True for each of these lines that passes. Absent: the filter reads no lines. */
   readonly keepLines?: (lines: readonly string[]) => Promise<readonly boolean[]>
-  /** Absent: items are not counted. */
+  /** How items are counted; absent: they are not. */
   readonly count?: ItemCount
   /** Resolves when everything that has arrived so far is counted. */
   readonly counted?: () => Promise<unknown>
@@ -24,10 +24,10 @@ export type AnswerFilter = {
 }
 /** The items counted so far; in a document, only if it could be read. */
 export type ItemCount = { kept: number; removed: number }
-/** `none`: a success without a body, as for a notification. */
+/** The form of an answer. `none`: a success without a body, as for a notification. */
 export type AnswerForm = 'document' | 'lines' | 'events' | 'none'
 
-/** The answer cannot be edited, so the client gets an error in its place. */
+/** An answer cannot be edited, so the client gets an error instead of it. */
 export class FilterError extends Error {
   override readonly name = 'FilterError'
   readonly code: ProblemCode

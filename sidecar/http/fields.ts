@@ -20,7 +20,7 @@ export type HeaderRules = {
 export type HeaderNames = {
   /** Additional names to remove; a prefix ends in `*`. */
   readonly strip: readonly string[]
-  /** Names to forward although the rules would remove them. */
+  /** Names that are forwarded although the rules would remove them. */
   readonly pass: readonly string[]
   /** Fields that name the bearer to the service, which no client may send. */
   readonly identity?: readonly IdentityField[]
@@ -65,7 +65,7 @@ export function createHeaderRules(
 
 const foldPattern = (name: string): string => (name.endsWith('*') ? `${foldName(name.slice(0, -1))}*` : foldName(name))
 
-/** The reason for which `pass` cannot have the name, as the rest of a sentence that begins with it; null: it can. */
+/** The reason why `pass` must not have the name, as the end of a sentence that begins with the name; null: it may. */
 export function passIssue(name: string, strip: readonly string[]): string | null {
   const folded = foldName(name)
   if (NEVER_PASSED.has(folded)) return 'is set by the sidecar or belongs to one connection, so it cannot be passed'
@@ -101,7 +101,7 @@ export type Identity = {
   /** The issuer of the access token. */
   readonly issuer: string
   readonly scopes: ReadonlySet<string>
-  /** All claims of the token, as its issuer wrote them. */
+  /** All claims of the token as its issuer wrote them. */
   readonly claims: JsonMembers
 }
 
@@ -137,7 +137,7 @@ export function upstreamFields(options: {
   return fields
 }
 
-// All values are visible ASCII by the grammar of ids, scopes and issuers, so they cannot break out of a field.
+// No value can break out of its field: ids, scopes and issuers consist of visible ASCII.
 function pushIdentity(fields: string[], identity: Identity): void {
   fields.push('x-auth-subject', identity.subject, 'x-auth-subject-type', identity.subjectType)
   fields.push('x-auth-client', identity.client, 'x-auth-issuer', identity.issuer)
@@ -183,7 +183,7 @@ export function onlyValue(raw: readonly string[], name: string): string | null {
   return found
 }
 
-/** All values of the field with this lower-case name. `fields`: names and values alternating. */
+/** All values of the field with this lower-case name. In `fields`, names and values alternate. */
 export const valuesOf = (fields: readonly string[], name: string): string[] =>
   fields.filter(
     (_, at) => at % 2 === 1 && fields[at - 1]?.length === name.length && fields[at - 1]?.toLowerCase() === name,

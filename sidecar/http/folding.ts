@@ -9,7 +9,7 @@ export const REMEMBERED_MAX = 1_000
 export const REMEMBERED_CHARS_MAX = 64
 const foldedNames = new Map<string, string>()
 
-/** CGI and WSGI servers map `-` and `_`, and old ones any punctuation, to one character, so such names are equal here. */
+/** Folds the names of fields that servers confuse: CGI and WSGI map `-` and `_` to one character, old servers any punctuation. */
 export function foldName(name: string): string {
   const known = foldedNames.get(name)
   if (known !== undefined) return known
@@ -49,7 +49,7 @@ export function keyParts(key: string): readonly string[] {
   for (const text of key.split(/[.:[\]]+/)) {
     if (text === '') continue
     const part = foldText(text).replace(MARKS, '')
-    // A part of punctuation only is kept as it is.
+    // A part that consists of punctuation is not folded: nothing would be left of it.
     parts.push(part === '' ? text : part)
   }
   return parts

@@ -3,7 +3,7 @@
 /** Excludes `application/grpc-web`, another protocol, whose clients read HTTP statuses. */
 const MEDIA = /^application\/grpc(?:[+;]|$)/i
 
-/** True for a request or response over HTTP/2 with these fields, names and values alternating, that is gRPC. */
+/** True if a message over HTTP/2 with these fields is gRPC. In `fields`, names and values alternate. */
 export const isGrpc = (fields: readonly string[]): boolean =>
   fields.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'content-type' && MEDIA.test(fields[at + 1] ?? ''))
 

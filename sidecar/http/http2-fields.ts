@@ -1,6 +1,6 @@
 /** Converts header fields to the form that Node's HTTP/2 library uses. Values are Latin-1, one character per byte. */
 
-/** Lets Node send single-value fields that occur twice, so that the pipeline and the upstream see them. */
+/** Makes Node pass on repeated single-value fields unchanged, so that the pipeline and the upstream see them as they came. */
 export const FIELD_OPTIONS = { strictSingleValueFields: false } as const
 
 /** The fields with lower-case names (RFC 9113 section 8.2). Names and values alternate. */

@@ -11,11 +11,11 @@ export type IdentityField = {
 
 /** The bound of one value in characters. Servers bound the sum of all fields. */
 export const FIELD_CHARS_MAX = 8_192
-/** Matches claims of an email address under any spelling, also in a namespace such as `https://acme.example/email`. */
+/** Matches every spelling of an email claim, also behind a namespace such as `https://acme.example/email`. */
 const EMAIL = /(?:^|[^a-z])e-?mails?$/i
 const VERIFIED: readonly unknown[] = [true, 'true']
 
-/** Names and values alternating; each character is a byte of UTF-8. A field whose value lacks a part, or could be misread, is left out. */
+/** Names and values, alternating, in bytes of UTF-8. A field is left out if its value lacks a part or could be misread. */
 export function identityFields(fields: readonly IdentityField[], claims: JsonMembers): string[] {
   const list: string[] = []
   for (const { name, parts } of fields) {
@@ -50,7 +50,7 @@ function claimText(name: string, claims: JsonMembers): string | null {
   return isList ? items.join(',') : null
 }
 
-/** Servers end a field at control characters, or read them as blanks. Values with them, or with blanks at an end, are left out. */
+/** Matches a blank at either end. A value with one, or with a control character, is left out: servers could cut it there. */
 const BLANK_END = /^\s|\s$/
 const UNFIT = /[\p{Cc}\p{Zl}\p{Zp}]/u
 

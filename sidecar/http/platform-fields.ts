@@ -2,7 +2,7 @@
 
 /** Names, or prefixes that end in `*`; part of `COMMONLY_TRUSTED_FIELDS`. */
 export const PLATFORM_FIELDS = [
-  // Identity proxies.
+  // Fields of identity proxies.
   'x-webauth-*', // Grafana, Gitea
   'webauth-*', // Stanford WebAuth
   'x-pomerium-*',
@@ -83,13 +83,13 @@ export const PLATFORM_FIELDS = [
   'x-zitadel-public-host',
   'x-zitadel-instance-host',
   'x-zitadel-forwarded',
-  // Mobile networks.
+  // Fields of mobile networks.
   'msisdn',
   'x-msisdn',
   'x-up-calling-line-id',
   'x-3gpp-asserted-identity', // 3GPP TS 24.109
   'x-xcap-asserted-identity',
-  // Gateways and meshes.
+  // Fields of gateways and meshes.
   'x-consumer-*', // Kong, APISIX
   'x-credential-*', // Kong, APISIX
   'x-anonymous-consumer', // Kong
@@ -117,7 +117,7 @@ export const PLATFORM_FIELDS = [
   'knative-*',
   'k-network-*',
   'k-proxy-*',
-  // Platforms.
+  // Fields of hosting platforms.
   'x-amzn-oidc-*', // AWS load balancers
   'x-amzn-mtls-*',
   'x-amzn-ava-*', // AWS Verified Access

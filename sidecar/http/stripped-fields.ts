@@ -103,7 +103,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'auth-mail',
   'auth-groups',
   'lm-remote-*', // LemonLDAP::NG
-  // Forwarding and client addresses.
+  // Fields about forwarding and client addresses.
   'forwarded*', // RFC 7239, and Forwarded-For and Forwarded-Proto
   'x-forward*', // X-Forwarded-*, X-Forward-For
   'x-original-*', // IIS URL Rewrite, ASP.NET Core, Symfony
@@ -188,7 +188,7 @@ export const COMMONLY_TRUSTED_FIELDS = [
   'ms-aspnetcore-*', // IIS to ASP.NET Core
   'wl-proxy-*', // WebLogic
   'x-weblogic-*',
-  // Client certificates.
+  // Fields about client certificates.
   'client-cert*', // RFC 9440
   'clientcert*',
   'ssl*', // ingress-nginx ssl-client-*, Tomcat SSLValve, F5 SSLClientCert*

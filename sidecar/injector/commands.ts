@@ -26,11 +26,11 @@ import { startInjector } from './start.ts'
 import { askInjector } from './webhook/ask.ts'
 import type { RouteFileReport } from './webhook/checks.ts'
 
-/** The reports that `check` makes about a route file: at once, or in a thread. */
+/** Makes the reports of `check` about route files, at once or in a thread. */
 export type RouteFiles = {
   readonly check: CheckRoutes
   readonly checkAside: (text: string, platform: string | null) => Promise<RouteFileReport>
-  /** The errors in the text that a platform sets for every route file. */
+  /** The errors in a platform's text for all route files. */
   readonly platformIssues: (text: string) => readonly string[]
 }
 type ServeOptions = {
@@ -99,7 +99,7 @@ async function serve(options: ServeOptions, io: NodeJS.Process, routeFiles: Rout
   const config = loadInjectorConfig(options.config)
   const { platform } = config
   const issues = platform === null ? [] : routeFiles.platformIssues(platform)
-  // No sidecar would start with this platform text.
+  // With this platform text no sidecar would start, so neither does the injector.
   if (issues.length > 0) throw new ConfigError(issues.map((issue) => `${options.config}: platform: ${issue}`))
   const output = openLogOutput('portcullis-injector')
   const log = createLog({ service: 'portcullis-injector', level: 'info', destination: output })

@@ -10,14 +10,14 @@ import { templatePath } from './pod/templates.ts'
 
 const DEPTH_MAX = 20
 
-/** Throws ConfigError for a text that is not YAML of objects, ShapeError for an object that Kubernetes would not accept. */
+/** Adds sidecars to objects. Throws ConfigError for a text that is not YAML of objects, ShapeError for one that Kubernetes refuses. */
 export function injectFile(
   text: string,
   options: { config: InjectorConfig; mode: Mode },
 ): {
-  /** All documents, with sidecars in those that ask for one. */
+  /** All documents of the file, with the sidecars that they ask for. */
   readonly yaml: string
-  /** One line for each object: `Kind/name: what was done`. */
+  /** One line per object: `Kind/name: what was done`. */
   readonly lines: readonly string[]
   readonly deniedCount: number
 } {
@@ -65,7 +65,7 @@ function parseObjects(text: string): readonly JsonObject[] {
     const value: unknown = document.toJS()
     if (value === null) return []
     if (!isObject(value)) throw new ConfigError(['each document must be an object'])
-    // kubectl prints several objects as one List.
+    // kubectl prints several objects as one List, so its items count.
     return value.kind === 'List' ? listAt(value.items, 'items').filter(isObject) : [value]
   })
 }

@@ -19,7 +19,6 @@ export type InjectorOptions = {
   readonly certificateCheckMs: number
   readonly listen: ListenAddress
   readonly adminListen: ListenAddress
-  /** The report that `check` makes about a route file. */
   readonly checkRoutes: (text: string) => Promise<RouteFileReport>
 }
 

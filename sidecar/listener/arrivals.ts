@@ -1,14 +1,14 @@
 /**
- * Begins only some requests of one client in each turn of the event loop, since a turn reads everything that is ready. Else a client
- * with hundreds of connections would keep every other client waiting until each of its requests is decided.
+ * Begins only some requests of one client in each turn, which is one pass of the event loop over everything that is ready. Without this
+ * bound, a client with hundreds of connections would keep all others waiting until each of its requests is decided.
  */
 import { clientOf } from '../../pdp/shared/base/addresses.ts'
 import { FairQueue } from '../../pdp/shared/base/fair-queue.ts'
 import type { ClientAnswer, ClientRequest } from '../http/client-request.ts'
 
-/** How many requests of a client begin at once. These keep the sidecar busy, and a client with fewer connections is not slowed. */
+/** How many requests of one client begin at once: enough to keep the sidecar busy, and to not slow a client that has fewer connections. */
 const AT_ONCE_MAX = 32
-/** How many waiting requests begin in a later turn. With 8, others waited 0.8 as long, but 0.7 as many requests were served. */
+/** How many waiting requests begin in each later turn. With 8, other clients waited 0.8 as long, but 0.7 as many requests were served. */
 const LATER_MAX = 16
 
 /** `onRequest`, called in turns as described above. */
@@ -21,13 +21,13 @@ export function inTurns(
 }
 
 export class Arrivals {
-  /** How many requests began in this turn, by client. */
+  /** How many requests of each client have begun in this turn. */
   readonly #begun = new Map<string, number>()
-  /** Each client is a group. Bounded by the number of connections and streams. */
+  /** Waiting requests, grouped by client. The number of connections and streams bounds them. */
   readonly #waiting = new FairQueue<() => void>()
   #scheduled = false
 
-  /** Calls `begin` now or in a later turn; never, if the client leaves before. `address`: the address of the connection. */
+  /** Calls `begin` in this or a later turn, unless the client leaves before. `address`: the connection's address. */
   add(address: string, closing: { readonly destroyed: boolean }, begin: () => void): void {
     const client = clientOf(address)
     const count = (this.#begun.get(client) ?? 0) + 1

@@ -5,7 +5,7 @@ import type { ClientAnswer, ClientConnection, ClientRequest } from '../http/clie
 import { firstValue, pairsOf } from '../http/fields.ts'
 import { http2Fields, http2Lists } from '../http/http2-fields.ts'
 
-/** The connection of a stream. */
+/** The connection to which a stream belongs. */
 export type Http2Peer = {
   readonly connection: ClientConnection
   readonly scheme: 'http' | 'https'
@@ -147,7 +147,7 @@ class Http2Answer implements ClientAnswer {
   }
 
   flushHeaders(): void {
-    // Nothing to do: `writeHead` sends the head in a microtask.
+    // `writeHead` already sends the head in a microtask, so there is nothing left to flush.
   }
 
   write(chunk: Buffer): boolean {
@@ -203,7 +203,7 @@ class Http2Answer implements ClientAnswer {
     try {
       // Empty trailers end the stream with an empty DATA frame.
       this.#stream.sendTrailers(this.#trailers)
-      // The library sends the trailers in a setImmediate callback that comes before this one.
+      // The library sends the trailers in an earlier setImmediate callback, so they are out when this one runs.
       setImmediate(() => this.#releaseStream())
     } catch {
       // The trailers are not valid, or the stream has ended.
@@ -211,7 +211,7 @@ class Http2Answer implements ClientAnswer {
     }
   }
 
-  /** After a complete response, asks the client to stop sending the request (RFC 9113 section 8.1). */
+  /** Ends the stream after a complete response, so that the client stops sending the request (RFC 9113 section 8.1). */
   #releaseStream(): void {
     const stream = this.#stream
     if (stream.destroyed) return

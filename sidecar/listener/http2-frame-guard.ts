@@ -8,7 +8,7 @@ const HEADER_BYTES = 9
 /** The default maximum frame size (section 6.5.2). */
 const FRAME_BYTES_MAX = 16_384
 const BLOCK_BYTES_MAX = 65_536
-/** How many header blocks may wait until the library reports them; the library keeps fewer streams. */
+/** How many header blocks may wait for the library's report. The library itself keeps fewer streams. */
 const BLOCKS_MAX = 1_000
 
 const DATA = 0x0
@@ -20,7 +20,7 @@ const END_HEADERS = 0x4
 const PADDED = 0x8
 const PRIORITY = 0x20
 
-/** A write of at least so many bytes carries content that the client asked for. */
+/** The size from which a write counts as content that the client asked for. */
 const CONTENT_BYTES_MIN = 64
 
 type Frame = { readonly type: number; readonly flags: number; readonly streamId: number; readonly payload: Buffer }
@@ -42,7 +42,7 @@ export class FrameGuard {
   #budget: number
   #countedMs: number
 
-  /** `emptyFramesMax`: how many frames without a request or body may come at once; after that a tenth of it per second. */
+  /** `emptyFramesMax`: how many frames without request or body may come at once; later, a tenth of that number per second. */
   constructor({ emptyFramesMax, nowMs }: { readonly emptyFramesMax: number; readonly nowMs: () => number }) {
     this.#emptyFramesMax = emptyFramesMax
     this.#nowMs = nowMs
@@ -103,7 +103,7 @@ export class FrameGuard {
 
   /** The number of fields in the next header block of this stream; null: no block, or unknown. */
   takeFieldCount(streamId: number): number | null {
-    // The library reports blocks in order, so it has rejected all blocks before this one.
+    // The library reports blocks in order, so blocks before this one were rejected without a report.
     for (let next = this.#blocks.shift(); next !== undefined; next = this.#blocks.shift())
       if (next.streamId === streamId) return next.count
     return null
@@ -189,7 +189,7 @@ export function countFields(block: Buffer): number | null {
       skipString()
     }
     if (!isUpdate) count += 1
-    // This comparison is also false when `at` is NaN.
+    // Written with `!`, so that NaN in `at` also counts as outside the block.
     if (!(at <= block.length)) return null
   }
   return count

@@ -22,7 +22,7 @@ export type Http2Server = {
   accept(socket: Socket): void
   /** The limits apply to new connections. */
   setLimits(limits: SidecarLimits): void
-  /** Sends GOAWAY: on open connections at once, on new ones with their first request, which is still served. */
+  /** Asks clients to leave by GOAWAY: on open connections at once, on new ones with their first request, which is still served. */
   withdraw(): void
   /** Sends GOAWAY on all connections, also new ones. Open requests continue; clients retry later requests elsewhere. */
   drain(): void
@@ -32,7 +32,7 @@ export type Http2ServerOptions = {
   readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
   /** A connection was closed because of a flood of frames. */
   readonly onFlood: (socket: Socket) => void
-  /** True for addresses of trusted proxies, whose streams are not counted because they serve many clients. */
+  /** True for addresses of trusted proxies, which have no limit of streams because they serve many clients. */
   readonly isProxy: (address: string) => boolean
 }
 
@@ -192,7 +192,7 @@ function closeWhenIdle(session: ServerHttp2Session, idleMs: number): { enter(): 
   }
 }
 
-/** A stream with the guard between the socket and the library. `onFlood` is called at most once; after it nothing is read. */
+/** The socket as a stream that shows every byte to the guard first. Calls `onFlood` at most once; after that no byte is read. */
 function guarded(
   socket: Socket,
   { guard, onFlood, idleMs }: { readonly guard: FrameGuard; readonly onFlood: () => void; readonly idleMs: number },

@@ -26,8 +26,8 @@ export type Listener = {
   /** The limits apply to new connections. */
   setLimits(limits: SidecarLimits): void
   /**
-   * Uses another certificate for new connections. Throws when it is not usable. Returns how many open connections it has ended: all of
-   * them when an authority that verified client certificates is gone.
+   * Uses another certificate for new connections. Throws when it is not usable. Returns how many open connections it has ended: all of them
+   * if client certificates of a removed authority may be among them, else none.
    */
   replaceCertificate(certificate: Pem): number
   /** Closes each connection with its next response. New connections and requests are still accepted until `close`. */
@@ -41,14 +41,14 @@ export type ListenerOptions = {
   readonly certificate: Pem | null
   /** `expectsContinue`: the client waits for 100 (Continue) before it sends its body. */
   readonly onRequest: (client: ClientRequest, res: ClientAnswer, expectsContinue: boolean) => void
-  /** True for a WebSocket handshake on a route that accepts it; any other upgrade is an ordinary request. */
+  /** True for a WebSocket handshake on a route that accepts WebSockets; other upgrades become ordinary requests. */
   readonly mayUpgrade: (req: IncomingMessage) => boolean
   readonly onUpgrade: (client: ClientRequest, res: ClientAnswer, upgrade: Upgrade) => void
   /** Called for input that never became a request. With `answers`, it writes the response to the connection, which then closes. */
   readonly onRejected: (connection: Duplex, rejection: Rejection) => void
-  /** True for addresses of trusted proxies, whose connections are not counted because they serve many clients. */
+  /** True for addresses of trusted proxies, which have no limit of connections because they serve many clients. */
   readonly isProxy: (address: string) => boolean
-  /** True for peers whose connections begin with a header of the PROXY protocol. */
+  /** True for peers that begin each connection with a header of the PROXY protocol. */
   readonly namesClient: (address: string) => boolean
   /** Called for a connection that was closed unread because `connections_max` was reached. */
   readonly onDropped: () => void
@@ -57,7 +57,7 @@ export type Rejection = {
   readonly code: ProblemCode
   /** The reason for the log; the client does not see it. */
   readonly reason: string
-  /** The peer's address; empty when the peer is gone. */
+  /** The peer's address; empty after the peer has left. */
   readonly address: string
   /** The origin of the page that has sent the input, if its bytes tell. */
   readonly origin: string | null
@@ -68,7 +68,7 @@ export type Rejection = {
 const CHECK_MS = 1_000
 /** The idle time in milliseconds after which TCP keepalive probes the peer. */
 const PROBE_AFTER_MS = 30_000
-/** The time in milliseconds that a rejected client has to read the response and close its side. */
+/** How many milliseconds a rejected client has to read the response and to close its side. */
 const LINGER_MS = 1_000
 const IDLE_CHECK_MS = 100
 
@@ -97,7 +97,7 @@ class DataPort implements Listener {
     this.#rests = new Rests(() => this.#limits.keepAliveMs)
     const server = createHttpServer(certificate, {
       ...httpOptions(limits),
-      // A pipelined upgrade would be answered before the requests that came before it.
+      // The answer to a pipelined upgrade would overtake the answers to the requests before it, so it is no upgrade.
       shouldUpgradeCallback: (req) =>
         this.#queueOf(req.socket).current === null &&
         this.#lines.get(req.socket)?.formOf(req) === 'good' &&
@@ -152,7 +152,7 @@ class DataPort implements Listener {
     this.#server.headersTimeout = next.headersTimeoutMs
     this.#server.keepAliveTimeout = next.keepAliveMs
     this.#server.maxConnections = next.connectionsMax
-    // Node reads this property for each connection, but its types lack it.
+    // Node reads this property again for each new connection; its types lack it.
     Object.assign(this.#server, { maxHeaderSize: next.headerBytesMax })
     this.#http2.setLimits(next)
   }
@@ -202,7 +202,7 @@ class DataPort implements Listener {
     return queue
   }
 
-  /** Begins HTTP/1.1 on this connection. */
+  /** Lets the HTTP/1.1 server begin to read this connection. */
   #begin(connection: Socket, serve: () => void): void {
     const lines = watchRequestLines(connection, serve, {
       headBytesMax: () => this.#limits.headerBytesMax,
@@ -218,7 +218,7 @@ class DataPort implements Listener {
       this.#queueOf(req.socket).endWith(() => this.#refuse(req.socket, form))
       return
     }
-    // When an upgrade is not performed, the parser loses the bytes that follow, so no later request can be read.
+    // When an upgrade is not performed, the parser loses the bytes after it, so this request must be the last one.
     const isLast = req.headers.upgrade !== undefined
     if (isLast) res.shouldKeepAlive = false
     if (req.httpVersionMinor === 0) resetWhenCut(res, req.socket)
@@ -251,7 +251,7 @@ class DataPort implements Listener {
 
   #refuse(connection: Duplex, form: 'bad' | 'unknown'): void {
     if (form === 'bad') return void this.#reject(connection, 'request_invalid', 'the request line is malformed')
-    // Without an answer, the client repeats the request on another connection.
+    // The connection ends without an answer, so that the client repeats the request on another one.
     endSoon(connection)
     const reason = 'the request follows a chunked body without a pause'
     this.#report(connection, { code: 'request_invalid', reason, answers: false })
@@ -274,7 +274,7 @@ const httpOptions = (limits: SidecarLimits): ServerOptions => ({
   insecureHTTPParser: false,
   // The pipeline checks the Host field, and answers with a problem document.
   requireHostHeader: false,
-  // Detects a client that is gone even when nothing is written to it.
+  // TCP keep-alive finds clients that have vanished while nothing is written to them.
   keepAlive: true,
   keepAliveInitialDelay: PROBE_AFTER_MS,
 })
@@ -304,14 +304,14 @@ function answerOver(req: IncomingMessage, socket: Duplex): ServerResponse {
   return res
 }
 
-/** Detaches the response from a connection that is no longer HTTP. */
+/** Detaches the response from a connection that has left HTTP. */
 function release(res: ServerResponse, socket: Duplex): void {
   res.removeAllListeners('close')
   if (res.socket !== null) res.detachSocket(res.socket)
   socket.removeAllListeners('error')
 }
 
-/** Handles errors of a connection that is closing, and closes it after `LINGER_MS` at the latest. */
+/** Ignores further errors of a closing connection, and closes it within `LINGER_MS`. */
 function endSoon(connection: Duplex): void {
   const timer = setTimeout(() => connection.destroy(), LINGER_MS)
   connection.on('error', () => connection.destroy())
@@ -320,7 +320,7 @@ function endSoon(connection: Duplex): void {
   connection.resume()
 }
 
-/** The problem code for a parser error; null: the client is gone. */
+/** The problem code for a parser's error; null: the client has left. */
 function problemOf(err: NodeJS.ErrnoException): ProblemCode | null {
   if (err.code === 'ECONNRESET' || err.code === 'EPIPE') return null
   if (err.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
@@ -351,7 +351,7 @@ async function drain(
   clearInterval(idle)
 }
 
-/** All open sockets, including those before protocol detection and after an upgrade. */
+/** All open sockets, also those before protocol detection and after an upgrade. */
 function openSockets(
   server: Server,
   options: {
@@ -381,7 +381,7 @@ function openSockets(
   return sockets
 }
 
-/** The peer's address; empty when the peer is gone. */
+/** The peer's address; empty after the peer has left. */
 function addressOf(connection: Duplex): string {
   const address = 'remoteAddress' in connection ? connection.remoteAddress : null
   return typeof address === 'string' ? (parseAddress(address) ?? address) : ''
@@ -391,7 +391,7 @@ function addressOf(connection: Duplex): string {
 function resetWhenCut(res: ServerResponse, connection: Socket): void {
   const destroy = res.destroy.bind(res)
   res.destroy = (err) => {
-    // With TLS, a missing `close_notify` shows it.
+    // Over TLS no reset is needed: the client notices the missing `close_notify`.
     if (res.headersSent && !(connection instanceof TLSSocket)) connection.resetAndDestroy()
     return destroy(err)
   }

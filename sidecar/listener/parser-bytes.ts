@@ -1,6 +1,6 @@
 /**
- * Reads along with Node's HTTP/1.1 parser. With a listener for data, JavaScript would read the connection, and a public request would
- * cost a sixth more, an upload a third. So the parser keeps reading natively, and gives a copy of its current bytes when asked.
+ * Gives out copies of the bytes that Node's HTTP/1.1 parser reads. The parser keeps reading the connection natively: with a `data`
+ * listener, a public request would cost a sixth more and an upload a third.
  */
 import { Socket } from 'node:net'
 
@@ -16,9 +16,9 @@ export function readAlong(
   connection: Socket,
   serve: () => void,
   reader: {
-    /** The bytes of a piece: before, while or after the parser reads it. At most once for each piece. */
+    /** Gets the bytes of a piece at most once, before, while or after the parser reads the piece. */
     take(piece: Buffer): void
-    /** The parser has read a piece. True: it holds nothing of interest, so `take` is not called. */
+    /** Is called after the parser has read a piece. True: the piece holds nothing of interest, so `take` need not get it. */
     passes(bytes: number): boolean
     /** The parser has read the piece. */
     end(): void
@@ -49,7 +49,7 @@ export function readAlong(
   return {
     /** True: the parser reads the connection natively. */
     isNative: parser !== null,
-    /** Makes sure that `take` has been called for the piece in which the parser has just found a request. */
+    /** Makes `take` get the piece in which the parser has just found a request, if it has not yet. */
     takeCurrent() {
       if (!isTaken && !isClosed) take(parser?.bytes() ?? NONE)
     },
@@ -62,7 +62,7 @@ export function readAlong(
 
 const NONE: Buffer = Buffer.alloc(0)
 
-/** Null: the parser does not read the connection natively, or Node has changed. */
+/** Node's parser of the connection; null: it does not read natively, or Node has changed. */
 function parserOf(connection: Socket) {
   const parser: unknown = 'parser' in connection ? connection.parser : null
   if (typeof parser !== 'object' || parser === null) return null

@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket, Server as TlsServer } from 'node:tls'
 
-/** RFC 9113 section 3.4. No HTTP/1.1 server accepts it as a request. */
+/** The first bytes of HTTP/2 (RFC 9113 section 3.4), which no HTTP/1.1 server accepts as a request. */
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 /**

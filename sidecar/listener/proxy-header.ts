@@ -23,7 +23,7 @@ const FIXED_BYTES = 16
 /** The bound of a block of version 2: balancers add a few hundred bytes about themselves and TLS. */
 const BLOCK_BYTES_MAX = 4_096
 const [LOCAL, PROXY] = [0x20, 0x21]
-/** Bytes of all addresses, and of one, by family: IPv4 and IPv6 over TCP, and unix sockets, which have no address. */
+/** Bytes of both addresses, and of one, by family: IPv4 and IPv6 over TCP, and unix sockets, which have no usable address. */
 const FAMILIES: { readonly [family: number]: { readonly bytes: number; readonly addressBytes: number } } = {
   0: { bytes: 0, addressBytes: 0 },
   17: { bytes: 12, addressBytes: 4 },
@@ -76,16 +76,16 @@ function readBlock(first: Buffer): ProxyHeader {
 }
 
 export type ProxyHeaderOptions = {
-  /** True for addresses whose connections begin with a header. */
+  /** True for addresses that begin each connection with a header. */
   readonly isNeeded: (address: string | undefined) => boolean
   readonly timeoutMs: () => number
-  /** Called for a connection whose header is missing, wrong or late. */
+  /** Is called for a connection whose header is missing, wrong or late. */
   readonly onBad: (socket: Socket) => void
 }
 
 /**
- * Reads the header before anything else sees the connection, which then has the client's address; an empty one if the header names
- * none, so that nobody takes the client's requests for the balancer's. Must be called after all others listen to `connection`.
+ * Reads the header before any other code sees the connection, which then has the client's address: an empty one if the header names no
+ * client, so that its requests do not count as the balancer's. Must be called after all others listen to `connection`.
  */
 export function expectProxyHeaders(server: Server, options: ProxyHeaderOptions): { close(): void } {
   const waiting = new Set<Socket>()
@@ -131,7 +131,7 @@ export function expectProxyHeaders(server: Server, options: ProxyHeaderOptions):
       name(socket, header.address ?? '')
       if (first.length > header.bytes) socket.unshift(first.subarray(header.bytes))
       handOn(socket)
-      // TLS reads the connection natively.
+      // No resume for TLS, which reads the connection natively.
       if (!(server instanceof TlsServer)) socket.resume()
     }
     waiting.add(socket)

@@ -40,7 +40,7 @@ export function watchRequestLines(
       parser.takeCurrent()
       return bytes.formOf(req)
     },
-    /** The Origin field of a head that is not complete, or was refused; null: it has none, or several. */
+    /** The Origin field of an incomplete or rejected head; null: the head has no such field, or several. */
     originOfHead: () => bytes.originOfHead(options.headBytesMax()),
     /** Must be called when the connection is no longer HTTP. */
     close: parser.close,
@@ -49,7 +49,7 @@ export function watchRequestLines(
 
 /** The bytes of one connection that may hold the beginning of a request. It allocates no objects on the path of usual requests. */
 class RequestBytes {
-  /** Bytes whose part from `#at` on is the beginning of a head. */
+  /** The bytes from `#at` on are the beginning of a request's head. */
   #first = NONE
   #at = 0
   /** The next parts of that head, which came in later pieces. */
@@ -57,7 +57,7 @@ class RequestBytes {
   #laterBytes = 0
   /** How many bytes of a body come before the next request. */
   #bodyLeft = 0
-  /** The last request, as long as only the parser knows where its chunked body ends. */
+  /** The last request, while only the parser knows where its chunked body ends; else null. */
   #chunked: IncomingMessage | null = null
   /** The part of that body in the last piece. */
   #piece = NONE
@@ -97,7 +97,7 @@ class RequestBytes {
     }
   }
 
-  /** Skips a piece of `count` bytes if all of it is body. False: the piece must be added. */
+  /** Skips a piece of `count` bytes that is all body. False: it is not, so the piece must be added. */
   skip(count: number): boolean {
     if (this.#chunked !== null) return !this.#chunked.complete
     if (this.#bodyLeft < count) return false

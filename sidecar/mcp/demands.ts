@@ -15,16 +15,16 @@ import type { SessionOwner, SessionSeal } from './sessions.ts'
 
 /** A permitted request to an MCP server. */
 export type McpPassage = {
-  /** The request as the service gets it. */
+  /** The request in the form for the service. */
   readonly request: InboundRequest
   /** The id of the message, as JSON text; null: no answer with an id is expected. */
   readonly id: string | null
   /** Makes the client's session id out of the service's. */
   readonly seal: (session: string) => string
-  /** Null: the answer passes as it is. */
+  /** Edits the answer; null: it passes unchanged. */
   readonly filter: AnswerFilter | null
 }
-/** The checks of one request, and how it is answered. */
+/** The checks of one request, and the form of its answer. */
 export type McpJudged = {
   readonly id: string | null
   readonly check: Check
@@ -46,9 +46,9 @@ export type McpRequest = {
   /** The check of the route, which must hold for every request. */
   readonly base: Check
   readonly owner: SessionOwner
-  /** Null: session ids pass unchanged. */
+  /** Seals session ids; null: the ids pass unchanged. */
   readonly sessions: SessionSeal | null
-  /** Null: the HTTP method has no message. */
+  /** The message; null: the HTTP method has none. */
   readonly body: Buffer | null
 }
 
@@ -94,7 +94,7 @@ const hiddenReply = ({ id, does, name }: McpMessage): RpcReply => ({
   message: `Unknown ${does.rule === 'tool' || does.rule === 'prompt' ? does.rule : 'resource'}: ${name ?? ''}`,
 })
 
-/** The service's session id; null: the request names none. Throws RpcError for the session of another subject. */
+/** The service's session id in the request; null: no id. Throws RpcError for another subject's session. */
 function openSession(
   request: InboundRequest,
   { owner, sessions }: Pick<McpRequest, 'owner' | 'sessions'>,
@@ -107,7 +107,7 @@ function openSession(
   throw new RpcError('request_invalid', message, { id: null, code: RPC.request, status: 404, message })
 }
 
-/** The rule of the thing that the message names; null: the file has none. Throws RpcError. */
+/** The rule for the tool, prompt or resource that the message names; null: there is no rule. Throws RpcError. */
 function ruleOf(message: McpMessage, rules: McpRules): McpRule | null {
   const name = message.name ?? ''
   switch (message.does.rule) {
@@ -166,7 +166,7 @@ function judgeList({ message, rules, base, passed }: ListRequest): Pick<McpJudge
     return askedLater((uri) => ({ kind: 'all', of: [base, resourceRule(rules, uri)?.check ?? NOBODY] }))
   const known = list.of === 'templates' ? rules.resources.map(templateOf) : Object.entries(rules[list.of])
   const parts = known.map(([, { listed, some }]) => some ?? listed)
-  // There are more checks than one question may have.
+  // One question to the PDP has room for fewer checks than there are.
   if (parts.reduce((sum, part) => sum + leavesOf(part), leavesOf(base)) > CHECKS_MAX) {
     const checks = new Map(known.map(([name], at) => [name, parts[at] ?? NOBODY]))
     return askedLater((name) => checks.get(name) ?? NOBODY)

@@ -13,13 +13,13 @@ const NAME = 'mcp-name'
 const PARAM = 'mcp-param-'
 const RESUMED = 'last-event-id'
 
-/** The revision that the request names; null: none. Throws RpcError. */
+/** The protocol revision that the request names; null: none. Throws RpcError. */
 export const namedRevision = (request: InboundRequest): string | null => single(request, VERSION)
 
-/** The session that the request names; null: none. Throws RpcError. */
+/** The session id that the request names; null: none. Throws RpcError. */
 export const namedSession = (request: InboundRequest): string | null => single(request, SESSION)
 
-/** The value of a field that may occur only once; null: absent. Throws RpcError. */
+/** The value of a field; null: absent. Throws RpcError for a repeated field. */
 function single({ raw, names, connectionListed }: InboundRequest, name: string): string | null {
   const found = names.flatMap((folded, at) => (folded === name ? [at] : []))
   const [at] = found
@@ -71,8 +71,8 @@ function decoded(value: string): string | null {
 }
 
 /**
- * Texts, numbers and booleans anywhere in the arguments, since only the server knows which of them a field repeats. `named`: those of
- * arguments with the same folded name as a field.
+ * All texts, numbers and booleans in the arguments: only the server knows which of them a field repeats. `named`: those of arguments with
+ * the same folded name as a field.
  */
 function argumentTexts(text: string): {
   readonly all: ReadonlySet<string>
@@ -94,9 +94,9 @@ function argumentTexts(text: string): {
 }
 
 /**
- * The request as the service gets it. Fields that repeat the body are removed in revisions without them. An older stream is never
- * resumed, since it would be unknown to which call its events belong. Answers come uncompressed: lists are edited, and a stream that is
- * cut gets an event of ours.
+ * The request in the form for the service. Fields that repeat the body are removed in revisions that lack them. An old stream is not
+ * resumed: nobody would know to which call its events belong. Answers come uncompressed, since lists are edited, and a cut stream gets an
+ * event of ours.
  */
 export function serviceRequest(
   request: InboundRequest,
@@ -110,7 +110,7 @@ export function serviceRequest(
   return { ...sent, raw: [...sent.raw, SESSION, how.session], names: [...sent.names, foldName(SESSION)] }
 }
 
-/** The URIs of resources that `subscriptions/listen` names. Throws RpcError. */
+/** The resource URIs to which the message `subscriptions/listen` subscribes. Throws RpcError. */
 export function listenedUris({ text, id }: McpMessage): readonly string[] {
   const at = findValue(text, ['params', 'notifications', 'resourceSubscriptions'])
   if (at === null) return []

@@ -1,4 +1,4 @@
-/** Removes from the lists of an MCP server the items that a subject may not see. Every other byte of a message stays. */
+/** Removes items that a subject may not see from an MCP server's lists. All other bytes of a message stay. */
 
 import { type AnswerFilter, FilterError } from '../http/edited-answer.ts'
 import { RequestError } from '../request/errors.ts'
@@ -9,7 +9,7 @@ import type { McpMethod } from './methods.ts'
 type Listing = {
   readonly list: NonNullable<McpMethod['list']>
   readonly isStateless: boolean
-  /** True for each of the names whose item may be seen. */
+  /** Tells, for each of the names, whether the item may be seen. */
   readonly keep: (names: readonly string[]) => readonly boolean[] | Promise<readonly boolean[]>
 }
 
@@ -22,13 +22,13 @@ export const listFilter = (listing: Listing): AnswerFilter => ({
 
 const LIST_BYTES_MAX = 8 * 1024 * 1024
 
-/** Throws FilterError, or rejects with it, for a list that cannot be read. */
+/** The list without hidden items. Throws FilterError, or rejects with it, for a list that cannot be read. */
 function edit(text: string, { list, isStateless, keep }: Listing): string | Promise<string> {
   const { result, items } = readItems(text, list)
   if (result === null) return text
   const rewrite = (kept: readonly boolean[]): string => {
     const left = withoutItems(text, items, kept)
-    // No cache may show the list to another subject (MCP 2026-07-28).
+    // No cache may give one subject's list to another (MCP 2026-07-28).
     return isStateless ? setMember(setMember(left, result, 'ttlMs', '0'), result, 'cacheScope', '"private"') : left
   }
   const kept = keep(items.map(({ name }) => name))

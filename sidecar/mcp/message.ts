@@ -1,4 +1,4 @@
-/** Reads the message that an MCP client sends. The body counts; a message that two parsers could read differently is refused. */
+/** Reads an MCP client's message from the body. Refuses a message that two parsers could read differently. */
 import { stringAt } from '../../pdp/shared/base/json-text.ts'
 import { RequestError } from '../request/errors.ts'
 import { findValue, readJson, refuseRepeated, skipSpace, writtenAt } from '../routes/json-body.ts'
@@ -9,10 +9,10 @@ export type McpMessage = {
   readonly text: string
   /** The id as JSON text; null: the message is a notification. */
   readonly id: string | null
-  /** Null: the message is a client's answer to a request of its server. */
+  /** The method; null: the message is a client's answer to a request of its server. */
   readonly method: string | null
   readonly does: McpMethod
-  /** The name of the tool or prompt, or the URI; null: the method has none. */
+  /** The tool's or prompt's name, or the resource's URI; null: the method has none. */
   readonly name: string | null
   readonly revision: string
   readonly isStateless: boolean
@@ -23,7 +23,7 @@ const ID = /^(?:"(?:[^"\\]|\\.){0,256}"|-?(?:0|[1-9]\d{0,15}))$/
 export const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
 const ANSWER: McpMethod = { rule: 'open' }
 
-/** `named`: the revision in the MCP-Protocol-Version field; null: there is none. Throws RpcError. */
+/** Reads the message. `named`: the revision in the MCP-Protocol-Version field; null: no such field. Throws RpcError. */
 export function readMessage(body: Buffer, named: string | null): McpMessage {
   const text = readText(body)
   let id: string | null = null
@@ -47,7 +47,7 @@ export function readMessage(body: Buffer, named: string | null): McpMessage {
       return { ...shared, id: null, does: ANSWER, name: null }
     }
     const does = methodOf(revision, method)
-    // The statuses are those of servers of each revision.
+    // The status with which servers of each revision answer an unknown method.
     const status = isStateless ? 404 : id === null ? 400 : 200
     if (does === null) return refuse(RPC.method, 'The method is not supported here', { status })
     if (method.startsWith('notifications/') !== (id === null) && does.rule === 'open')
@@ -55,7 +55,7 @@ export function readMessage(body: Buffer, named: string | null): McpMessage {
     const name = does.name === undefined ? null : stringOf(text, ['params', does.name])
     if (does.name !== undefined && name === null)
       refuse(RPC.params, `params.${does.name} is missing`, { status: id === null ? 400 : 200 })
-    // A task would continue after its permission has ended, and the sidecar would not know whose its result is.
+    // Tasks are refused: a task goes on after its permission has ended, and the sidecar cannot tell whose its result is.
     if (does.rule === 'tool' && findValue(text, ['params', 'task']) !== null)
       refuse(RPC.params, 'Calls as tasks are not supported here', { status: id === null ? 400 : 200 })
     return { ...shared, does, name }
@@ -78,7 +78,7 @@ function readText(body: Buffer): string {
   return text
 }
 
-/** The id as JSON text; null: there is none. Throws RequestError. */
+/** The id as JSON text; null: no id. Throws RequestError. */
 function readId(text: string): string | null {
   const at = findValue(text, ['id'])
   if (at === null) return null
@@ -88,7 +88,7 @@ function readId(text: string): string | null {
   throw new RpcError('request_invalid', message, { id: null, code: RPC.request, status: 400, message })
 }
 
-/** The text at this path; null: there is none. Throws RequestError for another type. */
+/** The text at this path; null: no such member. Throws RequestError for another type. */
 export function stringOf(text: string, path: readonly string[]): string | null {
   const at = findValue(text, path)
   if (at === null) return null
@@ -112,7 +112,7 @@ function revisionOf(
   const supported = [...STATELESS_REVISIONS, ...[...HANDSHAKE_REVISIONS].reverse()]
   const revision = inBody ?? named ?? UNNAMED_REVISION
   if (supported.includes(revision)) return revision
-  // In the handshake, client and server agree on a revision.
+  // `initialize` may name no revision yet: client and server agree on one in this handshake.
   if (method === 'initialize' && inBody === null) return UNNAMED_REVISION
   return refuse(RPC.revision, 'This revision of the protocol is not supported here', {
     data: { supported, requested: revision.slice(0, 32) },

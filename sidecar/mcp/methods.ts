@@ -4,7 +4,7 @@
 export const HANDSHAKE_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 /** Revisions without handshake: each message describes itself. */
 export const STATELESS_REVISIONS = ['2026-07-28']
-/** The revision of a message that names none, as the protocol says. */
+/** The revision of messages that name no revision, as the protocol says. */
 export const UNNAMED_REVISION = '2025-03-26'
 
 export type McpMethod = {
@@ -15,7 +15,7 @@ export type McpMethod = {
   readonly rule: 'open' | 'tool' | 'prompt' | 'resource' | 'completion' | 'resources' | 'list'
   /** The member of `params` that names the thing, which Mcp-Name repeats. */
   readonly name?: 'name' | 'uri'
-  /** The member of the result that has the items, and the member of an item that names it. */
+  /** The result's member with the items, and the item's member with its name. */
   readonly list?: {
     readonly of: 'tools' | 'prompts' | 'resources' | 'templates'
     readonly member: string
@@ -55,7 +55,7 @@ const STATELESS: { readonly [method: string]: McpMethod } = {
   'subscriptions/listen': { rule: 'resources' },
 }
 
-/** Null: this revision has no such method, or it is one of tasks, whose results the sidecar cannot assign to a subject. */
+/** The method. Null: the revision lacks it, or it is about tasks, whose results the sidecar cannot assign to a subject. */
 export function methodOf(revision: string, method: string): McpMethod | null {
   const table = STATELESS_REVISIONS.includes(revision) ? STATELESS : HANDSHAKE
   return Object.hasOwn(table, method) ? (table[method] ?? null) : null

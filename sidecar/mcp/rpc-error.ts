@@ -1,4 +1,4 @@
-/** Errors by which the sidecar answers a message of MCP in place of its server (JSON-RPC 2.0 section 5.1). */
+/** Errors with which the sidecar answers an MCP message instead of the server (JSON-RPC 2.0 section 5.1). */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { RequestError } from '../request/errors.ts'
 
@@ -24,11 +24,11 @@ export type RpcReply = {
   readonly status: number | null
   /** Replaces the title of the problem. */
   readonly message?: string
-  /** More members of `data`. */
+  /** Additional members of `data`. */
   readonly data?: { readonly [name: string]: unknown }
 }
 
-/** A request that is refused with an error of the protocol. */
+/** A refusal that the client gets as an error of the protocol. */
 export class RpcError extends RequestError {
   readonly rpc: RpcReply
   constructor(problem: ProblemCode, message: string, rpc: RpcReply) {
@@ -37,7 +37,7 @@ export class RpcError extends RequestError {
   }
 }
 
-/** One JSON-RPC error. `id`: JSON text. */
+/** A JSON-RPC error. `id`: JSON text. */
 export const rpcError = (
   id: string | null,
   { code, message, data }: { readonly code: number; readonly message: string; readonly data: object },

@@ -1,6 +1,6 @@
 /**
- * Binds sessions of older revisions to their subject. The client's session id has a MAC over subject and client, which is verified when
- * it comes back. Nothing is stored, so all sidecars with one key agree.
+ * Binds sessions of older revisions to their subject. The client's session id has a MAC over subject and client, which is verified with
+ * each request. Nothing is stored, so sidecars with the same key accept each other's ids.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'

@@ -53,7 +53,7 @@ function describe({ allowed, error, reasonCode, missingContext }: Decision['perm
   return missingContext.length === 0 ? reason : `${reason}; the context lacks ${missingContext.join(', ')}`
 }
 
-/** As `readAnswer`, but throws PdpUnavailable in place of null. */
+/** Does what `readAnswer` does, but throws PdpUnavailable where that returns null. */
 export function decidedAbout(decision: Decision, question: PdpQuestion): PdpAnswer {
   const answer = readAnswer(decision, question)
   if (answer !== null) return answer

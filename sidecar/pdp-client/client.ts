@@ -1,4 +1,4 @@
-/** Asks the PDP over several addresses, within one deadline. A missing answer never allows. */
+/** Asks the PDP at several addresses within one deadline. A missing answer never permits a request. */
 import { ask } from '../../pdp/shared/client/attempts.ts'
 import type { Decision } from '../../pdp/shared/client/codec.ts'
 import { createPdpPool, type PoolOptions } from '../../pdp/shared/client/pool.ts'
@@ -16,7 +16,7 @@ export type PdpClient = {
   silentSinceMs(): number | null
   /** True while no address answered yet and a first attempt to connect is under way. */
   isConnecting(): boolean
-  /** True once an address has answered. */
+  /** True after any address has answered. */
   hasConnected(): boolean
   close(): void
 }

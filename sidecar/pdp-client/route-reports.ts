@@ -1,4 +1,4 @@
-/** Reports this sidecar's routes to the PDPs to which it is connected, and tries requests for them. No decision waits for it. */
+/** Reports this sidecar's routes to each connected PDP, and tries requests that the PDP sends. Decisions do not wait for it. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type Client, type ClientDuplexStream, type Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { serviceDefinition } from '../../pdp/shared/process/grpc/service.ts'
@@ -15,7 +15,7 @@ import {
 /** The source of the reports. Its functions never throw. */
 export type RouteSource = {
   table(): Promise<RouteTable>
-  /** Empty before the first table is there. */
+  /** How often each route was asked; empty before there is a table. */
   counts(): readonly RouteCount[]
   try(trial: ReportResponse): RouteTried
 }
@@ -81,7 +81,7 @@ function reportOver(source: RouteSource, client: Client, metadata: Metadata): { 
     tables += 1
     const mine = tables
     const table = await source.table()
-    // A later table is being made.
+    // A later table is being made, so this one is not sent.
     if (tables !== mine) return
     sent = new Map()
     send({ table })

@@ -29,7 +29,7 @@ export function watch(question: PdpQuestion, pool: PdpPool, onAnswer: OnAnswer):
 
   function settle(stream: PdpStream, reply: Reply): void {
     if (ended) return
-    // The next attempt uses another address.
+    // This address cannot answer now, so the next attempt uses another one.
     if (reply.kind === 'error' && isAddressError(reply.code)) pool.markUnable(stream)
     const answer = reply.kind === 'answer' ? readAnswer(reply.decision, question) : null
     onAnswer(answer)

@@ -1,6 +1,6 @@
 /**
- * Takes a token that is not in Authorization: one in another field of the client, or one of a page that cannot set fields. WebSocket
- * sends such a token as a subprotocol or as a cookie, EventSource as a cookie.
+ * Moves a token to Authorization from another field of the client, or from where a browser page puts it that cannot set fields. A page's
+ * WebSocket sends the token as a subprotocol or as a cookie, its EventSource as a cookie.
  */
 
 import { lowerAscii, trimBlanks } from '../../pdp/shared/base/blanks.ts'
@@ -9,28 +9,27 @@ import { malformed, RequestError } from './errors.ts'
 import { fieldValues, type InboundRequest } from './inbound.ts'
 
 export type TokenFrom = {
-  /** Names of fields whose value is a token, with the scheme or without, in lower case. */
+  /** Lower-case names of fields that hold a token, with or without its scheme. */
   readonly header: readonly string[]
   /** True: a WebSocket sends it as `bearer, <token>` or `base64url.bearer.authorization.k8s.io.<token in base64url>`. */
   readonly subprotocol: boolean
-  /** The name of the cookie that holds a token; null: none. */
+  /** The name of the cookie that holds a token; null: no cookie does. */
   readonly cookie: string | null
 }
 type Rules = { readonly tokenFrom: TokenFrom | null; readonly origins: ReadonlySet<string> }
-/** The answer names this protocol if the service chooses none: a browser ends a connection whose answer has none of those it asked for. */
+/** The protocol that the answer names if the service chooses none: a browser ends a connection whose answer names none of its own. */
 export const BEARER_PROTOCOL = 'bearer'
 const PROTOCOLS = 'sec-websocket-protocol'
 const PLACES = new Set(['cookie', PROTOCOLS])
 const KUBERNETES = 'base64url.bearer.authorization.k8s.io.'
 /** Some gateways keep it before the token. */
 const SCHEME = /^bearer +/i
-/** RFC 9110 section 11.2: a token68. */
+/** Matches a token68 (RFC 9110 section 11.2). */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/
 
 /**
- * The request with the token moved to Authorization, so that the service finds it in no other place. Throws RequestError for tokens
- * in two places, and for an announced token that is missing. `refusal`: the reason for which the page may not use its cookie here;
- * null: it may.
+ * The request with its token in Authorization and nowhere else. Throws RequestError for two tokens, and for an announced token that is
+ * missing. `refusal`: the reason why a page may not use its cookie here; null: it may.
  */
 export function takeBrowserToken(
   request: InboundRequest,
@@ -64,7 +63,7 @@ export function takeBrowserToken(
   const tokens = [...inFields, ...ofPage]
   const [token] = tokens
   if (token === undefined) return { request: { ...request, ...kept }, refusal: null }
-  // With two tokens, client and service could each mean another one.
+  // Two tokens are refused: the sidecar could check one, and the service believe the other.
   if (tokens.length > 1 || request.authorization.length > 0)
     throw malformed('A request has one token: in Authorization, in another field, as a subprotocol or in a cookie')
   if (!TOKEN.test(token)) throw malformed('The token has a character that no token has')
@@ -75,7 +74,7 @@ export function takeBrowserToken(
   return { request: { ...request, raw, names: [...kept.names, 'authorization'], authorization }, refusal }
 }
 
-/** True for a request that only a page's EventSource makes: no form, image or link asks for exactly this type. */
+/** True for a request that only a page's EventSource makes: forms, images and links never ask for exactly this type. */
 const isEventSource = (request: InboundRequest): boolean =>
   lowerAscii(trimBlanks(fieldValues(request, 'accept').join())) === 'text/event-stream'
 

@@ -1,4 +1,4 @@
-/** Errors that end the evaluation of a request. `enforce/denial-response.ts` has the answer to each; none allows. */
+/** Errors that end the evaluation of a request. `enforce/denial-response.ts` has the answer to each; no answer permits the request. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 
 /** The request itself is refused. The client sees the message, so it never quotes the request. */
@@ -29,8 +29,8 @@ export const unusable = (message: string): ValueError => new ValueError(message,
 export const malformed = (message: string): RequestError => new RequestError('request_invalid', message)
 
 /**
- * `overloaded`: the sidecar or the PDP has too much to do, and an immediate retry would make it worse. The other codes say which part
- * behind the PDP fails.
+ * Codes for a request that could not be decided. `overloaded`: the sidecar or the PDP has too much to do, and a retry at once would make it
+ * worse. The other codes name the part behind the PDP that fails.
  */
 export const UNDECIDED_CODES = [
   'pdp_unavailable',
@@ -40,7 +40,7 @@ export const UNDECIDED_CODES = [
   'issuer_mismatch',
 ] as const
 
-/** No decision: no PDP address answered in time, or the answer was not valid. */
+/** The PDP made no decision: none of its addresses answered in time, or its answer was not valid. */
 export class PdpUnavailable extends Error {
   override readonly name = 'PdpUnavailable'
   readonly code: (typeof UNDECIDED_CODES)[number]

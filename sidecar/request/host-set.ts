@@ -4,14 +4,14 @@
 export function createHostSet(names: Iterable<string>) {
   const all = new Set(names)
   return {
-    /** The names as the file writes them. */
+    /** The names as the route file writes them. */
     names: [...all],
     /** Takes a host name in lower case, without port. */
     has: (host: string): boolean => !host.startsWith('*') && (all.has(host) || all.has(host.replace(/^[^.]+/, '*'))),
   }
 }
 
-/** Every name of a Kubernetes Service within its cluster, and those of the Pods of a StatefulSet. `domain`: the cluster's domain. */
+/** The names of a Kubernetes Service and of its StatefulSet's Pods within the cluster. `domain`: the cluster's domain. */
 export function clusterNames(service: string, namespace: string, domain: string): readonly string[] {
   const names = ['', `.${namespace}`, `.${namespace}.svc`, `.${namespace}.svc.${domain}`].map(
     (end) => `${service}${end}`,

@@ -140,7 +140,7 @@ function readStrictly(client: ClientRequest, { origin, targetCharsMax }: Inbound
 
 const FRAMING = ['host', 'content-length', 'transfer-encoding', 'expect']
 
-/** Throws `refusal` if two servers could split the message differently, or HTTP itself refuses it (RFC 9112 sections 3.2 and 6). */
+/** Throws `refusal` if two servers could split the message differently, or HTTP itself forbids it (RFC 9112 sections 3.2 and 6). */
 function leaveUnread(client: ClientRequest, address: string, refusal: RequestError): InboundRequest {
   const { version, method, raw } = client
   const names: string[] = []
@@ -177,7 +177,7 @@ type Collected = (typeof COLLECTED)[number]
 type CollectedFields = { [Name in Collected]: string[] }
 const collected = new Set<string>(COLLECTED)
 const isCollected = (name: string): name is Collected => collected.has(name)
-/** The empty list that most fields share, since most requests lack them. It is never changed. */
+/** One empty list, shared by most fields since most requests lack them. It must never be changed. */
 const ABSENT: string[] = []
 
 /** Collects fields by exact names, in any case. `Content_Length` is another field to a parser; its folded name gets it stripped later. */
@@ -236,11 +236,11 @@ export function fromOrigin(request: InboundRequest, { address, host, fault }: Or
   return { ...request, clientAddress: address, namedHost: host }
 }
 
-/** All values of the field with this folded name. */
+/** All values of the field whose folded name is `name`. */
 export const fieldValues = ({ raw, names }: Pick<InboundRequest, 'raw' | 'names'>, name: string): string[] =>
   names.flatMap((folded, at) => (folded === name ? [raw[2 * at + 1] ?? ''] : []))
 
-/** The same request with the fields whose folded names pass. */
+/** A copy of the request with only those fields whose folded names pass. */
 export const withFields = (request: InboundRequest, passes: (name: string) => boolean): InboundRequest => ({
   ...request,
   raw: request.raw.filter((_, at) => passes(request.names[at >> 1] ?? '')),

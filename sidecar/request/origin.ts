@@ -46,8 +46,8 @@ function readOrigin(raw: readonly string[], trust: Trust): Origin {
     const claimed = plain ?? standard
     return claimed === null ? trust.direct : walk(claimed, trust)
   }
-  // A proxy writes one of the two fields. It forwards the other, which any client may have sent, and adds its own address to both. So
-  // only what both fields report counts.
+  // Only what both fields report counts: a proxy writes one of the two, and forwards the other, which any client may have forged. It adds
+  // its own address to both.
   const [one, other] = [walk(plain, trust), walk(standard, trust)]
   const [saysHost, saysScheme] = [one.host !== null && other.host !== null, saysSchemes(plain) && saysSchemes(standard)]
   const differs = (saysHost && textOf(one.host) !== textOf(other.host)) || (saysScheme && one.scheme !== other.scheme)
@@ -61,7 +61,7 @@ const textOf = (host: Authority | null): string => (host === null ? '' : `${host
 
 function walk(claimed: Claimed, { direct, trusted }: Trust): Origin {
   const { address, proxyCount } = nearestStranger(claimed, { peer: direct.address, trusted })
-  // If a list has fewer items than proxies, a proxy has replaced it.
+  // A list with fewer items than proxies was replaced by one of them, so its first item counts.
   const ofFirst = (texts: readonly (string | null)[]): string | null =>
     texts[Math.max(0, texts.length - proxyCount)] ?? null
   const [scheme, host] = [ofFirst(claimed.schemes), ofFirst(claimed.hosts)]

@@ -7,7 +7,7 @@ export type RequestTarget = {
   readonly path: string
   /** The query without the `?`; null if absent. */
   readonly query: string | null
-  /** Each segment of the path, percent-decoded once. `/` has one empty segment. */
+  /** The path's segments, each percent-decoded once. The path `/` has one empty segment. */
   readonly segments: readonly string[]
   /**
    * Like `segments`, but a segment with an encoded reserved character stays encoded: by RFC 3986 section 2.2 it differs from a
@@ -31,7 +31,7 @@ const QUERY = /^[\x21\x24-\x3b\x3d\x3f-\x7e]*$/
 const ABSOLUTE = /^https?:\/\/([^/?#]+)(.*)$/i
 const BAD_TRIPLET = /%(?![0-9A-Fa-f]{2})/
 
-/** Throws RequestError. */
+/** Reads a request target. Throws RequestError. */
 export function parseTarget(text: string): RequestTarget {
   const absolute = text.startsWith('/') ? null : ABSOLUTE.exec(text)
   const raw = absolute === null ? text : (absolute[2] ?? '')
@@ -126,7 +126,7 @@ function decodeUtf8(segment: string): string {
 }
 
 export type Authority = {
-  /** In lower case, without the dot at its end. */
+  /** The host's name in lower case, without a final dot. */
   readonly hostname: string
   readonly port: string | null
   /** Written with a dot at its end: the same name (RFC 3986 section 3.2.2), but a service may take it for another host. */
@@ -137,10 +137,10 @@ export type Authority = {
 const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?)(\.)?(?::(\d{1,5}))?$/
 
 const PORT_MAX = 65_535
-// All of RFC 3986 section 3.2.2, and the empty host of RFC 9112 section 3.2.
+// Matches every host of RFC 3986 section 3.2.2, and the empty host of RFC 9112 section 3.2.
 const ANY_HOST = /^(\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::\d*)?$/
 
-/** For a request that only shadow mode lets through. Null: HTTP refuses it, too. */
+/** The host of a request that only shadow mode lets through. Null: HTTP refuses it, too. */
 export function unreadAuthority(text: string): Authority | null {
   const match = ANY_HOST.exec(text)
   return match?.[1] === undefined ? null : { hostname: match[1].toLowerCase(), port: null }

@@ -1,7 +1,7 @@
-/** A request for an answer that is edited. */
+/** Changes a request so that the service sends a whole, uncompressed answer, which the sidecar can edit. */
 import { type InboundRequest, withFields } from './inbound.ts'
 
-/** They ask for a part of an answer, for other bytes than its text, or for none because it has not changed. */
+/** Fields that ask for a part of an answer, for a compressed or otherwise changed one, or for none if it has not changed. */
 const OF_OTHER_BYTES = [
   'accept-encoding',
   'range',

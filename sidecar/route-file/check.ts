@@ -1,14 +1,14 @@
-/** Parses one check of a route file, such as `viewer invoice:{id}`: names and ids by the grammar of the PDP. */
+/** Parses one check of a route file, such as `viewer invoice:{id}`. Names and ids follow the grammar of the PDP. */
 
 import { nearestName } from '../../pdp/shared/base/nearest.ts'
 import { isEntitlementKey, isPermissionKey, isRelationOrKey, isType } from '../../pdp/shared/domain/names.ts'
 import type { Check } from '../routes/checks.ts'
 import { parseTemplate } from '../routes/template.ts'
 
-// RFC 6749 section 3.3.
+// Matches a scope (RFC 6749 section 3.3).
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 
-/** Checks of one word. */
+/** Checks that consist of one word. */
 const WORDS = ['public', 'signed_in']
 /** Words that other proxies use for ours. */
 const ELSEWHERE: { readonly [word: string]: string } = {
@@ -55,7 +55,7 @@ function keyed(kind: 'permission' | 'entitlement', key: string): Check | string 
 
 function parseRelation(relation: string, resource: string, parameters: readonly string[]): Check | string {
   const colon = resource.indexOf(':')
-  // Permission keys, such as invoices:approve, are relations of apps and organizations.
+  // A permission key such as invoices:approve is a relation of apps and organizations, so it is valid here, too.
   if (!isRelationOrKey(relation)) return `${relation} is not a valid relation name`
   if (colon < 0 && /^(?:has)?(?:group|role|authority)$/i.test(relation))
     return `${relation} ${resource} is not a check; one that the token names is {equals: {claims.${relation === 'group' ? 'groups' : 'roles'}: ${resource}}}`

@@ -12,7 +12,7 @@ import type { Entry, YamlReader } from './words/yaml-reader.ts'
 
 export const PARAMETERS_MAX = 32
 export const CONSTANTS_MAX = 100
-/** Names of parameters, as conditions write them. */
+/** Matches names of parameters as conditions write them. */
 export const PARAMETER = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_]{0,127}$/
 const SOURCE_TEXT = /^\s*\{([^{}]*)\}\s*$/
 
@@ -20,11 +20,11 @@ export type ContextReading = {
   readonly reader: YamlReader
   /** The names of the parameters in the route's path. */
   readonly parameters: readonly string[]
-  /** Reports a source that is not allowed here. */
+  /** Reports a source that is not allowed for a parameter. */
   readonly note: (node: Node | null, source: Source) => void
 }
 
-/** Reports errors to the reader. */
+/** Reads a `context` and reports its errors. */
 export function parseContext(reading: ContextReading, node: Node | null): RouteContext {
   if (node === null) return []
   const { reader } = reading
@@ -77,7 +77,6 @@ function parseValue(
   return type === null ? null : { source, type }
 }
 
-/** The constant that the node holds. */
 export function constantOf(reader: YamlReader, given: Node | null): ContextValue | { readonly issue: string } {
   const node = reader.resolve(given)
   if (!isSeq<Node | null>(node)) return scalarOf(isScalar(node) ? node.value : null)

@@ -11,7 +11,7 @@ export const DEFAULT_LIMITS = {
   /** Minimum average rate of a client's body and reading, enforced after `bodyGraceMs` of waiting; 0: no minimum. */
   bodyBytesPerSecondMin: 500,
   bodyGraceMs: 20_000,
-  /** Time for the complete body when a check reads it. */
+  /** The time for a whole request body that a check reads. */
   bodyReadMs: 10_000,
   /** Idle time between two requests of a connection, longer than in load balancers; also for the rest of a body after its answer. */
   keepAliveMs: 65_000,
@@ -24,8 +24,8 @@ export const DEFAULT_LIMITS = {
   subjectRequestsMax: 256,
   routeRequestsMax: 512,
   /**
-   * Questions that are open at the PDP at once; other requests wait, clients in turn. The number is small, so that the next client's is
-   * answered soon: beside a client with 640 connections, others waited 0.6 as long as with 256, and 0.9 as many requests were served.
+   * Questions open at the PDP at once; others wait, and clients take turns. The number is small so that the next client's turn comes soon:
+   * beside a client with 640 connections, others waited 0.6 as long as with 256, and 0.9 as many requests were served.
    */
   decisionsMax: 64,
   /** Open WebSocket connections: in total, and per client address and subject. The four limits above do not count them. */
@@ -38,13 +38,13 @@ export const DEFAULT_LIMITS = {
   pipelinedMax: 100,
   /** Open streams per HTTP/2 connection; `connectionsMax` limits the streams of all connections. */
   http2StreamsMax: 100,
-  /** HTTP/2 frames without request or body (PING, RST_STREAM, SETTINGS…) that may come at once; after that, a tenth of it per second. */
+  /** HTTP/2 frames without request or body (PING, RST_STREAM, SETTINGS…) at once; later, a tenth of that number per second. */
   http2EmptyFramesMax: 1_000,
   upstreamConnectMs: 5_000,
   /** Time from the end of the request to the header section of the upstream's response. */
   upstreamHeadersMs: 60_000,
   upstreamConnectionsMax: 1_024,
-  /** Bytes of one answer that is filtered, and of all answers that are held for it. */
+  /** The bytes of one filtered answer, and the total of all answers held in memory to be filtered. */
   answerBytesMax: 8 * 1024 * 1024,
   answersHeldBytes: 64 * 1024 * 1024,
   /** Time for one decision, including its retry. */
@@ -63,6 +63,6 @@ export const DEFAULT_LIMITS = {
   proofsMax: 500_000,
 }
 
-/** RFC 9110 section 4.1 asks for at least 8,000 octets. With a larger `headerBytesMax` the target may be longer, too. */
+/** RFC 9110 section 4.1 asks for at least 8,000 octets. A larger `headerBytesMax` allows longer targets, too. */
 export const targetCharsMax = ({ headerBytesMax }: Pick<SidecarLimits, 'headerBytesMax'>): number =>
   Math.max(8_192, Math.floor(headerBytesMax / 4))

@@ -16,15 +16,15 @@ export type DoorAddress = ListenAddress | { readonly path: string }
 export type DoorEntry = {
   readonly profile: DoorProfile
   readonly listen: DoorAddress
-  /** Null: the door takes plain text. */
+  /** The certificate and key of the door; null: plain text. */
   readonly tls: KeyPairFiles | null
-  /** Null: the gateway sends no secret. */
+  /** The file of the gateway's secret; null: the gateway sends none. */
   readonly secretFile: string | null
   /** True: the gateway sends the bodies of requests. */
   readonly body: boolean
 }
 
-/** Reports errors to the reader, also for a route that one of the doors cannot enforce. */
+/** Reads the doors. Reports to the reader also routes that a door cannot enforce. */
 export function readDoors(
   reader: YamlReader,
   node: Node | null,
@@ -86,7 +86,7 @@ function readAddress(reader: YamlReader, node: Node): DoorAddress | null {
   }
 }
 
-/** One sentence for each reason for which the door cannot enforce a route. */
+/** One sentence for each reason why the door cannot enforce a route. */
 function unheldRoutes({ profile, body }: DoorEntry, routes: readonly Route[]): string[] {
   const sockets = routes
     .filter(({ websocket }) => websocket)

@@ -39,7 +39,7 @@ export function readExternal(reader: YamlReader, node: Node, resources: readonly
   }
 }
 
-/** A sentence about two issuers whose prefixes could make the same subject; null: there are none. */
+/** A sentence about two issuers whose prefixes could give two people one subject; null: there are no such issuers. */
 export function prefixConflict(issuers: readonly Named[]): string | null {
   for (const one of issuers) {
     const { external: terms } = one

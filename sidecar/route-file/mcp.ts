@@ -16,11 +16,11 @@ export type McpReading = {
   /** `more`: names of parameters in a URI. `isCall`: the check may read arguments of a call. Reports errors to the reader. */
   readonly readCheck: (node: Node, how: { readonly more: readonly string[]; readonly isCall: boolean }) => Check | null
 }
-/** True for a value that a call has, but a list has not. */
+/** True for an argument of a call: a request for a list has none. */
 const isArgument = (source: Source): boolean => source.from === 'body'
 export const RULES_MAX = 256
 
-/** Null: the node is not a map of these members. Reports errors to the reader. */
+/** Reads an MCP route and reports errors; null: the node is no map of these members. */
 export function readMcpRoute(
   reading: McpReading,
   node: Node | null,
@@ -118,7 +118,7 @@ function takesTwice(check: Check, isOfCall: (source: Source) => boolean): boolea
   return check.of.some((part) => takesTwice(part, isOfCall))
 }
 
-/** True if the check can hold for a list only on some resource, and each relation with a value of the call has it alone as its id. */
+/** True if each relation to an argument of the call has the argument alone as its id, so that `some` has a part for it. */
 function mayBeShown(check: Check, some: Check, isOfCall: (source: Source) => boolean): boolean {
   const taking = partsOf(check).filter(
     (part) => part.kind === 'relation' && part.id.some((piece) => typeof piece === 'object' && isOfCall(piece)),

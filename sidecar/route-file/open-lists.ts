@@ -1,10 +1,10 @@
-/** Finds lists that a route lets pass whole, although each of their items has a check of its own. */
+/** Finds routes that show whole lists although other routes check each item by itself. */
 import { type Check, checkText } from '../routes/checks.ts'
 import { type Pattern, patternText } from '../routes/patterns.ts'
 import type { Route } from '../routes/route.ts'
 import type { RouteFile } from './route-file.ts'
 
-/** One sentence for each such list, with the `answer` that would show each reader only the items that the reader may see. */
+/** One sentence per such list, with the `answer` setting that would show each reader only the reader's own items. */
 export function openLists(
   { routes }: Pick<RouteFile, 'routes'>,
   placeOf: (id: string) => string = () => '$.items[*]',
@@ -30,7 +30,7 @@ function isItemOf(item: Pattern, list: Pattern): boolean {
   return patternText(item).startsWith(`${patternText(list)}/{`)
 }
 
-/** The relation whose id is the last parameter of the path, as text; null: there is none. */
+/** The relation that has the path's last parameter as its id, as text; null: the route has none. */
 function checkOfItem({ check, pattern }: Route): string | null {
   const { length } = pattern.segments.filter(({ kind }) => kind === 'parameter')
   const found = relationsOf(check).find(({ id }) => {

@@ -15,17 +15,17 @@ import type { YamlReader } from './words/yaml-reader.ts'
 export type OptionDefaults = Pick<RouteOptions, 'forwardToken' | 'shadow' | 'origins' | 'cors' | keyof MovedPaths> & {
   /** The issuers and audiences that the file names; null: they have errors. */
   readonly known: { readonly issuers: readonly string[] | null; readonly audiences: readonly string[] | null }
-  /** The organization in which the PDP is asked about guests; null: the file names none. */
+  /** The organization in which the PDP is asked about guests; null: the file has none. */
   readonly guestOrganization: string | null
   /** Returns null for the service of the file. */
   readonly readUpstream: (node: Node) => UpstreamEntry | null
   /** True: the service gets the token as it did before shadow mode, since the file does not say otherwise. */
   readonly keepsToken?: boolean
 }
-/** The defaults that a route has without options. */
+/** The defaults that also routes without options have. */
 type PlainDefaults = Omit<OptionDefaults, 'known' | 'readUpstream'>
 
-/** Takes the defaults one by one: the caller's object has more, and would live as long as the route. */
+/** Copies the members by name: the caller's object has more, which would stay in memory as long as the route. */
 export const plainOptions = ({
   forwardToken,
   shadow,
@@ -60,8 +60,8 @@ export const plainOptions = ({
 })
 
 /**
- * The route for requests that match none. Null: the file is not in shadow mode, or one of its routes enforces its check, for which a
- * request that cannot be read might be meant.
+ * The route for requests that match no route. Null: the file, or one of its routes, enforces checks, and an unreadable request could be
+ * meant for such a route.
  */
 export function shadowRouteOf(routes: readonly Route[], defaults: PlainDefaults): Route | null {
   const pattern = parsePattern('/**')
@@ -72,11 +72,11 @@ export function shadowRouteOf(routes: readonly Route[], defaults: PlainDefaults)
 
 const enforces = ({ check, shadow }: Pick<Route, 'check' | 'shadow'>): boolean => check !== null && !shadow
 
-/** The error for a path that `strip_path` cannot shorten: the service would get another path than the route is about. */
+/** The error for a path that does not begin with `strip_path`: the service would get another path than the route is about. */
 export const strippedIssue = (what: string, stripPath: string | null): string =>
   `${what} does not begin with ${stripPath}, which strip_path of its service removes`
 
-/** Reports errors to the reader. */
+/** Reads a route's options and reports errors. */
 export function readRouteOptions(
   reader: YamlReader,
   nodes: {
@@ -130,7 +130,7 @@ export function readRouteOptions(
   }
 }
 
-/** One or several names that the file knows. With an unknown one, no token could ever satisfy the route. */
+/** Reads one or more names that the file must know: with an unknown issuer or audience, no token could ever be valid. */
 function readKnown(
   reader: YamlReader,
   node: Node | null,

@@ -11,7 +11,7 @@ import { INTROSPECTION, ISSUER } from './issuer-format.ts'
 import { HOST_AND_PORT, PDP, type PEER_FILES, TLS } from './words/peer-format.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
-/** How an external issuer is asked about its tokens (RFC 7662). */
+/** How the sidecar asks an external issuer about its tokens (RFC 7662). */
 export type IntrospectionEntry = {
   readonly endpoint: string
   readonly clientId: string
@@ -24,11 +24,11 @@ export type IssuerEntry = {
   readonly algorithms: readonly AlgorithmName[]
   /** How tokens of an external issuer are read; null: the issuer is the PDP itself. */
   readonly external: IssuerTerms | null
-  /** Null: tokens are verified with the issuer's keys. */
+  /** How the issuer is asked about tokens; null: its keys verify them. */
   readonly introspection: IntrospectionEntry | null
 }
 export type PdpEntry = PeerFiles & {
-  /** Each is `host:port`. */
+  /** The PDP's addresses, each as `host:port`. */
   readonly addresses: readonly string[]
   /** True: the connection is plain text, which only loopback allows. */
   readonly insecure: boolean
@@ -36,7 +36,7 @@ export type PdpEntry = PeerFiles & {
   readonly tokenFile: string | null
 }
 
-/** `resources`: the audience of tokens whose issuer names no other. */
+/** Reads the issuers. `resources`: the audience for issuers that name no other. */
 export function readIssuers(
   reader: YamlReader,
   node: Node | null,
@@ -70,7 +70,7 @@ function readIssuer(reader: YamlReader, node: Node | null, resources: readonly s
   if (issuer !== null && jwksUri === null && introspection === null && !isSafeKeyUrl(issuer))
     reader.report(members.issuer, unsafeUrlIssue('issuer', issuer, ' unless jwks_uri is set'))
   if (jwksUri !== null && !isSafeKeyUrl(jwksUri)) reader.report(members.jwks_uri, unsafeUrlIssue('jwks_uri', jwksUri))
-  // It is a header field's value (RFC 9110 section 5.5), and external issuers without a map would be taken for the PDP.
+  // An issuer must fit into a header field (RFC 9110 section 5.5). An external one without a subject map would count as the PDP.
   if (issuer !== null && !/^[\x21-\x7e]+$/.test(issuer)) reader.report(members.issuer, 'issuer must be visible ASCII')
   const isBroken = issuer === null || (members.external !== null && external === null)
   return isBroken ? null : { issuer, jwksUri, algorithms, external, introspection }

@@ -44,7 +44,7 @@ export type SubjectsInLog = (typeof SUBJECTS_IN_LOG)[number]
 export type RouteFile = {
   /** The resource for which clients request tokens: the first of `resources`. */
   readonly resource: string
-  /** The `aud` claim must contain one of these values. */
+  /** Values of which the `aud` claim must contain one. */
   readonly resources: readonly string[]
   /** Public origin and path prefix, without a trailing slash. */
   readonly publicUrl: string
@@ -60,13 +60,13 @@ export type RouteFile = {
   readonly signIn: SignInEntry | null
   /** CORS where no route matches; null: pages of other origins may not read answers. */
   readonly cors: Cors | null
-  /** True: DPoP proofs must contain a nonce from this server (RFC 9449 section 9). */
+  /** True: DPoP proofs must contain a nonce that this sidecar gave (RFC 9449 section 9). */
   readonly proofNonces: boolean
   /** How the decision log names subjects. */
   readonly subjectsInLog: SubjectsInLog
   /** How much of a path the decision log contains. */
   readonly pathsInLog: PathsInLog
-  /** One of this many allowed requests is logged. */
+  /** The sampling of log lines: one of so many allowed requests is logged. */
   readonly allowedOneIn: number
   /** The paths at which load balancers ask whether the sidecar is ready. */
   readonly probePaths: readonly string[]
@@ -85,10 +85,10 @@ export type RouteFile = {
   readonly trustedProxies: readonly Network[]
   /** True: their connections begin with a header of the PROXY protocol. */
   readonly proxyProtocol: boolean
-  /** Only the limits that the file sets. */
+  /** The limits that the file sets; others have their defaults. */
   readonly limits: Partial<SidecarLimits>
   readonly routes: readonly Route[]
-  /** Set if the whole file is in shadow mode: the route for requests that match none. Null: it is not. */
+  /** The route for requests that match no route, if the whole file is in shadow mode; else null. */
   readonly shadowRoute: Route | null
   /** True: the service gets the token only because of shadow mode. */
   readonly keepsToken: boolean
@@ -189,7 +189,7 @@ function readDefaults(
   const { forward_token: forward, mode } = nodes
   return {
     forwardToken: forward !== null && reader.boolean(forward, 'forward_token') === true,
-    // With an assertion or a sign-in of ours, the service never had the client's token, so nothing must be kept.
+    // A service with an assertion or a sign-in never got the client's token, so there is none that it could go on getting.
     keepsToken: [forward, nodes.assertion, nodes.sign_in].every((node) => node === null),
     shadow: mode !== null && readMode(reader, mode),
     guestOrganization: readGuestOrganization(reader, nodes.guest_organization),
@@ -228,7 +228,7 @@ function readResources(reader: YamlReader, node: Node | null): readonly string[]
 /** Excludes blanks, backslashes, user information, query and fragment, which browsers read in ways of their own. */
 const CALLABLE = /^https?:\/\/[^\s/\\?#@]+(?:\/[^\s\\?#]*)?$/i
 
-/** The URL as clients write it in proofs, to which it is compared; null: it is not a URL that a client can call. */
+/** The URL in the form that proofs have; null: no client can call it. */
 function callableUrl(text: string): string | null {
   const url = CALLABLE.test(text) ? URL.parse(text) : null
   return url === null ? null : `${url.origin}${url.pathname.replace(/\/$/, '')}`
@@ -251,7 +251,7 @@ function readHost(reader: YamlReader, node: Node | null): string | null {
     const { hostname, port, dotted } = parseAuthority(text.slice(star.length))
     if (port === null) return `${star}${hostname}${dotted === true ? '.' : ''}`
   } catch {
-    // Reported below with its position.
+    // The error is reported below, with its position.
   }
   const ascii = /[^\0-\x7f]/.test(text) ? URL.parse(`http://${text}`)?.hostname : undefined
   const written = ascii === undefined ? '' : `; in DNS it is ${ascii}`

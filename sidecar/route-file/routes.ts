@@ -29,7 +29,7 @@ import { type Entry, whyAbsent, type YamlReader } from './words/yaml-reader.ts'
 
 export type RouteDefaults = OptionDefaults & {
   readonly headers: HeaderNames
-  /** The `context` of the file; null: it has none. */
+  /** The file's `context`; null: there is none. */
   readonly context: Node | null
 }
 type Context = {
@@ -78,7 +78,7 @@ const MCP_METHODS = ['POST', 'GET', 'DELETE']
 function noteSame(reader: YamlReader, routes: readonly { route: Route; node: Node | null }[]): void {
   for (const [at, { route, node }] of routes.entries()) {
     const earlier = routes.slice(0, at).find((other) => isSameRoute(route, other.route))
-    // A repeated MCP route is reported for one of its three methods only.
+    // One MCP route becomes three routes; a repetition is reported for only one of them.
     const isSaid = route.mcp !== null && route.method !== 'POST' && earlier?.route.mcp !== null
     if (earlier !== undefined && !isSaid) reader.report(node, `${route.id} is the same route as ${earlier.route.id}`)
   }
@@ -155,7 +155,7 @@ function parseAnswer(
   return readAnswerRule(reader, node, (at) => parseCheckNode({ ...context, hasItem: true }, at, 0))
 }
 
-/** Sentences about options that have no effect on such a route, or not the one that their name says. */
+/** Sentences about options that have no effect on such a route, or another one than their name says. */
 function misfits(
   options: RouteOptions,
   of: {
@@ -279,7 +279,7 @@ function parseHost(reader: YamlReader, node: Node | null, text: string): typeof 
     if (port === null && rest === null) return { host: hostname, hostParameter }
     if (port === null && DOMAIN.test(hostname)) return { host: `*.${hostname}`, hostParameter }
   } catch {
-    // Reported below with its position.
+    // The error is reported below, with its position.
   }
   if (/^[~^*]/.test(text) && rest === null)
     reader.report(node, `there are no expressions in paths: the path begins with /, and ** at its end is the rest`)
@@ -363,13 +363,13 @@ function parseCombination(context: Context, { key, keyNode, value }: Entry, dept
   const { reader } = context
   const items = reader.items(value, key)
   if (items === null) return null
-  // An empty combination would deny nothing.
+  // An empty list of checks would deny nothing.
   if (items.length === 0) reader.report(keyNode, `${key} must have at least one check`)
   const of = items.map((item) => parseCheckNode(context, item, depth + 1)).filter((check) => check !== null)
   return of.length < items.length || of.length === 0 ? null : { kind: key === 'any' ? 'any' : 'all', of }
 }
 
-/** Reports a source that cannot be used there, such as a header field that the service never gets. */
+/** Reports a source that cannot be used in this place, such as a header field that never reaches the service. */
 function noteSource({ reader, rules, hasItem = false }: Context, node: Node | null, source: string | Source): void {
   if (typeof source === 'object' && source.from === 'item' && !hasItem)
     reader.report(node, `${describeSource(source)} can be read by keep of answer only: the request has no items`)

@@ -15,14 +15,14 @@ import { type PagesEntry, readPages } from './words/pages.ts'
 import type { YamlReader } from './words/yaml-reader.ts'
 
 export type ProviderEntry = {
-  /** The issuer, which is one of `issuers`. */
+  /** The issuer, which must be one of the file's `issuers`. */
   readonly issuer: string
   readonly clientId: string
   /** The file of the secret, read at each discovery; null: a public client. */
   readonly clientSecretFile: string | null
-  /** The file of a private JWK, used in place of a secret; null: none. */
+  /** The file of the client's private JWK, used instead of a secret; null: there is none. */
   readonly clientKeyFile: string | null
-  /** The name in the callback's path; empty for the only provider, whose callback has none. */
+  /** The name in the path of the callback; empty for a single provider, whose path has no name. */
   readonly name: string
   readonly label: string
   readonly scope: string
@@ -37,7 +37,7 @@ export type SignInEntry = {
   readonly pages: PagesEntry
 }
 
-/** Null: the file has no sign-in, or it has errors, which were reported to the reader. */
+/** Reads the sign-in and reports errors; null: there is none, or it has errors. */
 export function readSignIn(
   reader: YamlReader,
   node: Node | null,
@@ -91,7 +91,7 @@ function readProvider(
     reader.report(members.name, 'name must be 1 to 32 small letters, digits and -')
   if (issuer !== null && !issuers.some((known) => known.issuer === issuer))
     reader.report(members.issuer, `${issuer} is not one of issuers, so its tokens would be refused`)
-  // With such terms, the ID token of everybody who signs in there would count as an access token.
+  // An external issuer with such terms would make the ID tokens of all who sign in valid access tokens.
   const external = issuers.find((known) => known.issuer === issuer)?.external ?? null
   if (external?.workloads === true && [external.audience].flat().some((audience) => audience === clientId))
     reader.report(

@@ -19,7 +19,7 @@ export type RouteTest = {
   /** The address of the client; null: unknown. */
   readonly from: string | null
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Null: the request has no body. */
+  /** The body of the tested request; null: it has none. */
   readonly body: string | null
   /** An answer of the service, and the questions about its items that are allowed; null: only the request is tested. */
   readonly answer: { readonly text: string; readonly allowed: readonly string[] } | null
@@ -101,7 +101,7 @@ function readRequest(
   }
 }
 
-/** The body of a message as MCP clients send it, and the route for it: the expected one, or the only one for MCP. */
+/** The JSON-RPC body that MCP clients would send, and its route: the expected one, or the file's only MCP route. */
 function readMcp(
   reader: YamlReader,
   { mcp, body, arguments: given }: Nodes,

@@ -24,7 +24,7 @@ import { audienceWarnings } from './words/assertion.ts'
 import { comparisons, comparisonWarnings } from './words/comparison.ts'
 import { originWarnings } from './words/cors.ts'
 
-/** One sentence for each mistake that does not make the file invalid. */
+/** One sentence for each mistake that leaves the file valid. */
 export const fileWarnings = (file: RouteFile): string[] => [
   ...methodWarnings(file.routes),
   ...routeWarnings(file.routes),
@@ -78,7 +78,7 @@ function hostWarnings(file: RouteFile): string[] {
     )
 }
 
-/** Warns of a route without a service beside routes with one: its requests would go to another service. */
+/** Warns of a route that names no service, while others do: its requests would go to another service than its author means. */
 const upstreamWarnings = (routes: readonly Route[]): string[] =>
   routes.flatMap(({ id, host, upstream }) => {
     const other = routes.find((one) => host !== null && one.host === host && one.upstream !== null)
@@ -134,7 +134,7 @@ const isOfMcp = ({ source, value }: Extract<Check, { kind: 'equals' }>): boolean
 
 const NAMED_MAX = 5
 
-/** Warns of requests that a door refuses because its gateway sends it no bodies. */
+/** Warns of routes that read bodies where a door's gateway sends none: the door refuses all such requests. */
 function doorWarnings({ doors, routes }: RouteFile): string[] {
   const blind = new Set(doors.filter((door) => !door.body).map(({ profile }) => profile))
   const ids = routes.filter((route) => judgesBodies(route, routes)).map(({ id }) => id)
@@ -176,7 +176,7 @@ function judgesBodies(route: Route, routes: readonly Route[]): boolean {
 
 type Folded = Protection & { readonly route: Route }
 
-/** One sentence for each warning about the routes alone. */
+/** One sentence for each warning that concerns only routes. */
 export function routeWarnings(routes: readonly Route[]): string[] {
   const hosts = Map.groupBy(routes, ({ host }) => host)
   const warnings = [...hosts.values()].flatMap((ofHost) => {
@@ -206,7 +206,7 @@ const METHODS = new Set(
   ),
 )
 
-/** One sentence for each method that no client sends, because it is misspelt. */
+/** One sentence for each misspelt method, since no client ever sends it. */
 export const methodWarnings = (routes: readonly Route[]): string[] =>
   [...new Set(routes.map(({ method }) => method))]
     .filter((method) => !METHODS.has(method))
@@ -215,7 +215,7 @@ export const methodWarnings = (routes: readonly Route[]): string[] =>
         `${method} is not a registered HTTP method: no request may ever match its routes${/^(ANY|ALL)$/.test(method) ? '; did you mean "*"?' : didYouMean(method, METHODS)}`,
     )
 
-/** Warns of routes such as `/docs/**` where no route matches `/docs`. */
+/** Warns of routes such as `/docs/**` if no route matches `/docs` itself. */
 const restWarnings = (routes: readonly Route[]): string[] =>
   routes.flatMap((route) => {
     const path = route.pattern.rest ? toggled(route.pattern) : null
@@ -236,7 +236,7 @@ function commonPattern(a: Pattern, b: Pattern): Pattern {
 const narrower = (one: Segment | undefined, other: Segment | undefined): Segment | undefined =>
   one === undefined || other === undefined ? (one ?? other) : (commonSegment(one, other) ?? one)
 
-/** One sentence for each two overlapping routes of which some common request is refused. */
+/** One sentence for each pair of overlapping routes that refuses a common request. */
 function overlapWarnings(routes: readonly Route[]): string[] {
   return routes.flatMap((one, at) =>
     routes.slice(0, at).flatMap((other) => {
@@ -260,7 +260,7 @@ function agree(one: Route, other: Route, common: Pattern): boolean {
   return mine === theirs
 }
 
-/** Warns of two routes whose paths differ only in case or in a trailing slash, and whose checks differ. */
+/** Warns of two routes with different checks whose paths differ only in case or in a slash at the end. */
 function spelledAlike(one: Folded, earlier: readonly Folded[]): string[] {
   const same = earlier.filter(
     (other) =>
@@ -326,7 +326,7 @@ function withoutFormat(theirs: Folded, all: readonly Folded[]): string[] {
     const ours = taking(path, theirs, all)
     const isTaken = all.some((other) => isSame(other.pattern, path) && covers(other.route.method, theirs.route.method))
     if (isTaken || ours === undefined) return []
-    // The other route's parameter takes the name with its format as well.
+    // The other route's parameter may contain the format, so its rules already cover such names.
     if (last.kind === 'parameter' && ours.pattern.segments.length === segments.length) return []
     if (!protectsOtherwise(ours, theirs, { path: theirs.pattern, read: path })) return []
     const without = withoutFormats(shown)[at] ?? shown
@@ -374,7 +374,7 @@ function taking(path: Pattern, { route, pattern }: Folded, all: readonly Folded[
   return found.find((one) => found.every((other) => isWithin(one.pattern, other.pattern)))
 }
 
-/** The route's paths with the trailing slash toggled; for `/mnt/**` that is `/mnt`. Null: none. */
+/** The route's paths with a final slash added or removed; `/mnt` for `/mnt/**`. Null: there are no such paths. */
 function toggled(pattern: Pattern): Pattern | null {
   if (pattern.segments.length === 0 || (pattern.segments.length === 1 && endsInSlash(pattern))) return null
   return otherSlash(pattern, !pattern.rest && !endsInSlash(pattern))

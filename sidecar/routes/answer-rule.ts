@@ -8,7 +8,7 @@ export type AnswerRule = {
   readonly keep: Check
   /** Members of the document that count or name the items left out, each as names from the outermost; they are removed. */
   readonly forget: readonly (readonly string[])[]
-  /** True: the answer says how many items were left out. This tells its reader that there is something to hide. */
+  /** True: the answer has the number of removed items, which tells its reader that hidden items exist. */
   readonly tellsRemoved: boolean
 }
 /** `document`: JSON with one list, at a path of member names. `lines`: NDJSON. `events`: a stream of server-sent events. */
@@ -27,13 +27,13 @@ export function parseEach(text: string): Each | null {
   return path === null ? null : { kind: 'document', path }
 }
 
-/** The member names in a path such as `$.meta.total`, or none in `$`; null: the text is no such path. */
+/** The member names in a path such as `$.meta.total`; an empty list for `$`; null: the text is no such path. */
 export function parseMember(text: string): readonly string[] | null {
   const [root, ...names] = text.split('.')
   return root === '$' && names.length <= DEPTH_MAX && names.every((name) => NAME.test(name)) ? names : null
 }
 
-/** The text of a rule, as messages show it. */
+/** The rule's text for messages. */
 export const eachText = (each: Each): string =>
   each.kind === 'document'
     ? `$${each.path.map((name) => `.${name}`).join('')}[*]`
@@ -41,6 +41,6 @@ export const eachText = (each: Each): string =>
       ? 'ndjson'
       : 'sse'
 
-/** True for a value that `keep` may read: the item, the path and the token are known when the answer comes. */
+/** True for a value that `keep` may read: the item, the path and the token are still known when the answer comes. */
 export const isKnownAtAnswer = ({ from }: Source): boolean =>
   ['item', 'path', 'claims', 'client', 'request'].includes(from)

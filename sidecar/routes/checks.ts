@@ -10,7 +10,7 @@ export type Check =
   | { readonly kind: 'relation'; readonly relation: string; readonly type: string; readonly id: Template }
   /** The relation on any resource of the type. It exists only for lists of MCP: it denies every request. */
   | { readonly kind: 'some'; readonly relation: string; readonly type: string }
-  /** Satisfied by any access token that is active. */
+  /** A check that any active access token passes. */
   | { readonly kind: 'signed_in' }
   | { readonly kind: 'permission'; readonly key: string }
   | { readonly kind: 'entitlement'; readonly key: string }
@@ -30,8 +30,8 @@ export const TEXT_PARTS = ['starts_with', 'ends_with'] as const
 export type TextPart = (typeof TEXT_PARTS)[number]
 
 /**
- * The values that a request offers for checks. A missing claim is null, which denies. Any other missing value throws ValueError, and
- * one that occurs twice throws another RequestError.
+ * The values that a request offers for checks. A missing claim is null, so its check denies. Any other missing value throws ValueError, and
+ * a repeated one throws another RequestError.
  */
 export type CheckValues = ContextValues & {
   readonly read: (source: Source) => string | null
@@ -55,7 +55,7 @@ export type CheckDenial =
       readonly code: 'permission_denied' | 'condition_failed' | 'evaluation_limit' | 'pdp_unavailable'
       readonly check: string
       readonly why?: string
-      /** Absent: the PDP was not asked. */
+      /** The question behind the denial; absent: the PDP was not asked. */
       readonly question?: PermissionQuestion
     }
   | { readonly code: 'scope_insufficient'; readonly scope: string }
@@ -66,9 +66,9 @@ export type Questions = {
   readonly entitlements: readonly string[]
   /** Values of parameters of conditions, as JSON; empty without parameters. */
   readonly context: string
-  /** Null: the answer satisfies the checks. Only `allowed` and boolean true count. */
+  /** The denial by the PDP's answer; null: it satisfies the checks. Only `allowed` and boolean true count. */
   readonly evaluate: Evaluate
-  /** One function like `evaluate` for each of the further checks that were asked about. */
+  /** One function like `evaluate` for each further check that was put to the PDP. */
   readonly parts: readonly Evaluate[]
 }
 
@@ -127,22 +127,21 @@ const contextText = ({ text }: ReadContext): string => text
 export const leavesOf = (check: Check): number =>
   check.kind === 'all' || check.kind === 'any' ? check.of.reduce((sum, part) => sum + leavesOf(part), 0) : 1
 
-/** Denies everybody. */
+/** A check that denies everybody. */
 export const NOBODY: Check = { kind: 'any', of: [] }
 
-/** The scopes that a token must have, whichever alternative of the check holds. */
+/** The scopes that a token must always have, whichever alternative of the check is used. */
 export function requiredScopes(check: Check): readonly string[] {
   if (check.kind === 'scope') return [check.name]
   return check.kind === 'all' ? [...new Set(check.of.flatMap(requiredScopes))] : []
 }
 
-/** A client that asks for a new token must name all scopes of the operation (RFC 6750 section 3.1), not only the first missing one. */
+/** A challenge names all scopes of the operation (RFC 6750 section 3.1): with only the first one, the next token would lack the next. */
 const withScopes = (denial: CheckDenial | null, scopes: readonly string[]): CheckDenial | null =>
   denial?.code === 'scope_insufficient'
     ? { ...denial, scope: [...new Set([...scopes, denial.scope])].join(' ') }
     : denial
 
-/** The check of a route, and its context. */
 export type Asking = { readonly check: Check; readonly context: RouteContext }
 
 type Building = {
@@ -151,7 +150,7 @@ type Building = {
   readonly entitlements: string[]
   /** The index of each question by its text, so that many are found fast; absent: they are few, and the list is searched. */
   readonly places?: Map<string, number>
-  /** Throws RequestError. It runs only if a question is asked. */
+  /** Reads the context. Runs only if a question is asked. Throws RequestError. */
   readonly contextOf: () => ReadContext
   readonly isShowing: boolean
 }
@@ -190,7 +189,7 @@ function build(check: Check, building: Building): Built {
   }
 }
 
-/** A claim that is a list equals a value if one of its items does. An empty value of the request equals none, nor does a full-width 4. */
+/** A claim equals the value if it, or one item of its list, does. An empty value of the request never does, nor a full-width 4. */
 function isEqual(check: Extract<Check, { kind: 'equals' }>, values: CheckValues): boolean {
   const { source, network, part, flag, as } = check
   const value = as === undefined ? check.value : values.read(as)
@@ -219,7 +218,7 @@ function denied(check: Check): Built {
   return open(() => ({ code: 'permission_denied', check: name }))
 }
 
-/** Parts after a comparison that does not hold are not asked about, and their values may be missing. */
+/** After a comparison that fails, the other parts are not asked about, and values for them may be missing. */
 function buildAll(of: readonly Check[], building: Building): Built {
   const parts: Evaluate[] = []
   const evaluate: Evaluate = (answer) => evaluateAll(parts, answer)
@@ -233,7 +232,7 @@ function buildAll(of: readonly Check[], building: Building): Built {
   return open(evaluate)
 }
 
-/** Throws RequestError for a value that occurs twice, or again elsewhere: such a request is refused whatever the value would decide. */
+/** Reads the values of a check that is not asked. Throws RequestError for a repeated value: such a request is always refused. */
 function readUnasked(check: Check, values: CheckValues): void {
   for (const source of sourcesOf(check)) {
     try {
@@ -256,7 +255,7 @@ function buildAny(of: readonly Check[], building: Building): Built {
     } catch (err) {
       if (!(err instanceof ValueError) || !err.isMissing) throw err
       lacking.add(err.message)
-      // Drops the questions that this alternative had asked so far: they decide nothing.
+      // Removes the questions of this alternative, which is left out because it lacks a value.
       permissions.length = permissionCount
       entitlements.length = entitlementCount
     }
@@ -320,7 +319,7 @@ function evaluateAll(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial
   return undecided
 }
 
-/** One allow is enough. Without an allow, one undecided check makes the whole undecided, since it might have allowed. */
+/** One alternative that allows is enough. If none does, an undecided one makes the result undecided, since it might have allowed. */
 function evaluateAny(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial | null {
   let first: CheckDenial | null = null
   for (const evaluate of parts) {
@@ -332,7 +331,7 @@ function evaluateAny(parts: readonly Evaluate[], answer: PdpAnswer): CheckDenial
   return first ?? { code: 'permission_denied', check: 'any' }
 }
 
-/** Questions as text, as a route file writes them. `explain` prints them, and route tests compare them. */
+/** The questions as a route file writes them: `explain` prints them, and tests of routes compare them. */
 export function describeQuestions({
   permissions,
   entitlements,
@@ -357,14 +356,14 @@ export const sourcesFrom = <From extends Source['from']>(
     ...(asksPermission(check) ? context.flatMap((entry) => ('source' in entry ? [entry.source] : [])) : []),
   ].filter((source): source is Extract<Source, { readonly from: From }> => source.from === from)
 
-/** The values that a check reads. */
+/** The sources of all values that a check reads. */
 export function sourcesOf(check: Check): readonly Source[] {
   if (check.kind === 'all' || check.kind === 'any') return check.of.flatMap(sourcesOf)
   if (check.kind === 'relation') return check.id.filter((part) => typeof part === 'object')
   return check.kind === 'equals' ? [check.source, ...(check.as === undefined ? [] : [check.as])] : []
 }
 
-/** True if the check asks about a relation or a permission: only these depend on conditions. */
+/** True if the check asks about a relation or a permission: conditions influence no other checks. */
 export const asksPermission = (check: Check): boolean =>
   check.kind === 'all' || check.kind === 'any'
     ? check.of.some(asksPermission)
@@ -376,7 +375,7 @@ function reads(check: Check, from: Source['from']): boolean {
   return check.kind === 'equals' && (check.source.from === from || check.as?.from === from)
 }
 
-/** The check as a route file writes it, for messages. */
+/** The check for messages, as a route file writes it. */
 export function checkText(check: Check): string {
   switch (check.kind) {
     case 'all':

@@ -13,7 +13,7 @@ export type ContextEntry = { readonly name: string } & (
   | { readonly source: Source; readonly type: ValueType }
 )
 export type RouteContext = readonly ContextEntry[]
-/** The values that a request offers for the context. A missing claim is null; any other missing value throws RequestError. */
+/** The values that a request offers for conditions. A missing claim is null; any other missing value throws RequestError. */
 export type ContextValues = {
   readonly readTyped: (source: Source, type: ReadType) => string | null
   readonly claim: (name: string) => unknown
@@ -24,7 +24,7 @@ export const VALUE_CHARACTERS_MAX = 4_096
 const LIST_MAX = 1_000
 const CONTEXT_BYTES_MAX = 32 * 1024
 
-/** `missing`: the parameter whose claim the token lacks, so that the PDP cannot be asked; null: no claim is missing. */
+/** The context for the PDP as JSON text. `missing`: a parameter whose claim the token lacks, so that the PDP cannot be asked; else null. */
 export type ReadContext = { readonly text: string; readonly missing: string | null }
 const NO_CONTEXT: ReadContext = { text: '', missing: null }
 
@@ -80,7 +80,7 @@ function parsed(text: string, type: ValueType): ContextValue | null {
   }
 }
 
-/** A claim whose form is not the type's counts as missing, as it does for a check. */
+/** The claim as a value of the type. A claim in another form counts as missing, as in a check. */
 function claimValue(value: unknown, type: ValueType): ContextValue | null {
   switch (type) {
     case 'string':
@@ -102,5 +102,5 @@ const isListed = (item: unknown): item is string => typeof item === 'string' && 
 const isText = (text: string): boolean =>
   text.length <= VALUE_CHARACTERS_MAX && text.isWellFormed() && !/\p{Cc}/u.test(text)
 
-/** False for characters that some services read as others: a full-width 4 as 4, or an accent and its letter as one character. */
+/** True if all services read the text alike: some read a full-width 4 as 4, or an accent and its letter as one character. */
 export const isReadAlike = (text: string): boolean => text === text.normalize('NFKC')

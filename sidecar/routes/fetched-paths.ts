@@ -47,7 +47,7 @@ export function refuseFetchedPath(
       !path.encodedSlash &&
       !path.semicolon
     ) {
-      // The named path may itself be such an endpoint.
+      // The named path may in turn name another path that the service fetches.
       refuseFetchedPath(path, match.route, find, level + 1)
       continue
     }
@@ -59,7 +59,7 @@ export function refuseFetchedPath(
 
 const NONE = { kind: 'none' } as const
 
-/** The path below `add_path`, which the service has in front of it; null: the path is not below `add_path`. */
+/** The part of the path after `add_path`, which the service does not see as its own; null: the path does not begin with `add_path`. */
 function restOf(path: string, addPath: string | null): string | null {
   const rest = path.slice(addPath?.length ?? 0)
   if (!path.startsWith(addPath ?? '') || !/^(?:[/?]|$)/.test(rest)) return null
@@ -68,7 +68,7 @@ function restOf(path: string, addPath: string | null): string | null {
 
 /** True when everybody who may use `ours` may also use `theirs`. A check that reads the request would read other values there. */
 function isOpenTo(ours: Route, theirs: Route): boolean {
-  // The service fetches from itself, so the path must lead to the same service here.
+  // A service fetches from itself, so a path of another service here is refused.
   if (theirs.upstream !== ours.upstream) return false
   if (theirs.check === null) return true
   const rules = rulesOf(theirs)

@@ -1,6 +1,6 @@
 /**
- * Page frameworks run functions of a page (server functions, actions, islands) at paths that do not name the page: at an endpoint of
- * the framework, or at any path that a POST sends a certain key of the query to. So a wide route must not open them.
+ * Page frameworks run functions of a page (server functions, actions, islands) at paths that do not name the page: at an endpoint of the
+ * framework, or at any path, for a POST with a certain query key. So a route for many paths could open functions of guarded pages.
  */
 import { PAGE_FUNCTION_KEYS, PAGE_FUNCTION_STARTS, PAGE_FUNCTIONS } from '../frameworks/page-frameworks.ts'
 import { foldText } from '../http/folding.ts'
@@ -11,14 +11,14 @@ import { namesSent } from './path-readings.ts'
 import { decodeAgain } from './query.ts'
 import type { Route } from './route.ts'
 
-/** Matches the path before it is folded. */
+/** Matches unfolded paths that may name such an endpoint. */
 const MAY_NAME_ENDPOINT = /\/(?:_|rsc[;/])|%/i
 
 const MAY_HAVE_KEY = /_action|\/remote|%/
 
 /**
- * `findGuarded`: a route that is not public, has other rules, and whose paths may begin with these folded names; null: there is none.
- * Throws RequestError, unless the route names the endpoint, or has `query: keep` for the key.
+ * Refuses a request that could run a function of a guarded page. `findGuarded`: a guarded route with other rules whose paths may begin with
+ * these folded names, or null. Throws RequestError, unless the route names the endpoint, or has `query: keep` for the key.
  */
 export function refuseFunction(
   { method, target }: { readonly method: string; readonly target: RequestTarget },

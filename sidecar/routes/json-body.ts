@@ -1,4 +1,4 @@
-/** Reads JSON bodies of a limited size, and takes single members from them. A repeated key is refused. */
+/** Reads single members from JSON bodies of a limited size. A repeated key is refused: two parsers could read different values. */
 
 import { endOfString, stringAt } from '../../pdp/shared/base/json-text.ts'
 import { namesOtherCharset } from '../../pdp/shared/base/media-type.ts'
@@ -23,7 +23,7 @@ export async function readBody(
   { need, ...limits }: LimitedBody,
 ): Promise<Buffer> {
   if (need === 'value' && request.bodyBytes === 0) return NO_BODY
-  // An HTTP/2 request without a body may still announce one, by leaving its stream open.
+  // An HTTP/2 request may seem to have a body because its stream is open; whether it has one is known only after reading.
   const mayBeNone = need === 'absence' && isUntyped(request)
   if (!mayBeNone) checkMedia(request, need)
   const body = await readWhole(client, request, limits)
@@ -127,7 +127,7 @@ export function readMember(
   return valueText(text.slice(at, endOfValue(text, at)).trim(), name, type)
 }
 
-/** The text or the exact integer in the JSON text `value`, as `readMember` returns it. Throws RequestError. */
+/** The text or exact integer that the JSON text `value` stands for, as `readMember` returns it. Throws RequestError. */
 export function valueText(value: string, name: string, type: ReadType = 'string'): string {
   const isFlag = value === 'true' || value === 'false'
   if (type === 'flag' && isFlag) return value
@@ -135,12 +135,12 @@ export function valueText(value: string, name: string, type: ReadType = 'string'
   if (value.startsWith('"')) return stringAt(value, 0, value.length)
   if (/^(?:0|-?[1-9]\d{0,14})$/.test(value)) return value
   if ((type === 'double' && /^[-\d]/.test(value)) || (type === 'bool' && /^[tf]/.test(value))) return value
-  // JSON serializers write null for a missing member.
+  // Null counts as missing, because JSON serializers write it for a missing member.
   if (value === 'null') throw missing(`${name} is missing`)
   throw unusable(`${name} is neither a string nor an integer`)
 }
 
-/** The index of the value at a path of member names; null: there is none. Throws RequestError as `readMember` does. */
+/** The index of the value under a path of member names; null: there is no such member. Throws RequestError as `readMember` does. */
 export function findValue(text: string, path: readonly string[]): number | null {
   const parts = path.map((member) => keyParts(member).join(''))
   const name = `body.${path.join('.')}`
@@ -154,7 +154,7 @@ export function findValue(text: string, path: readonly string[]): number | null 
   return at
 }
 
-/** The index of the value at a path of exact names; null: there is none. Throws RequestError for a name that occurs twice. */
+/** The index of the value under a path of exact names; null: there is no such member. Throws RequestError for a repeated name. */
 export function exactPlace(text: string, path: readonly string[], from = 0): number | null {
   let at = from
   for (const member of path) {
@@ -170,7 +170,7 @@ export function exactPlace(text: string, path: readonly string[], from = 0): num
   return skipSpace(text, at)
 }
 
-/** The text without the member at a path of exact names, and without its comma. Throws RequestError for a name that occurs twice. */
+/** Removes the member under a path of exact names, with its comma. Throws RequestError for a repeated name. */
 export function withoutMember(text: string, path: readonly string[]): string {
   const parent = exactPlace(text, path.slice(0, -1))
   const value = parent === null ? null : exactPlace(text, path.slice(-1), parent)
@@ -181,7 +181,7 @@ export function withoutMember(text: string, path: readonly string[]): string {
     if (at === value) start = name
   })
   const before = text.slice(0, start)
-  // After the last member there is no comma, so the one before it goes.
+  // The last member has no comma after it, so the comma before it is removed.
   return text[end] === ','
     ? before + text.slice(skipSpace(text, end + 1))
     : before.replace(/,[ \t\r\n]*$/, '') + text.slice(end)
@@ -190,7 +190,7 @@ export function withoutMember(text: string, path: readonly string[]): string {
 /** The JSON text of the value that begins at `at`. */
 export const writtenAt = (text: string, at: number): string => text.slice(at, endOfValue(text, at)).trim()
 
-/** Where the items of the array at `at` begin and end. The text must be valid JSON. */
+/** The index range of each item of the array at `at`. The text must be valid JSON. */
 export function itemsAt(text: string, at: number): readonly { readonly start: number; readonly end: number }[] {
   const items: { start: number; end: number }[] = []
   let start = skipSpace(text, at + 1)
@@ -283,7 +283,7 @@ function findMember(
     readonly member: string
     /** The folded names of the member and of its wanted descendants. */
     readonly parts: readonly string[]
-    /** The member's name in messages. */
+    /** The name that messages give the member. */
     readonly name: string
   },
 ): number {
@@ -302,7 +302,7 @@ function findMember(
   return value
 }
 
-/** Calls `visit` for each member of the value at `at` if it is an object, with the index of the member's value. Needs valid JSON. */
+/** Calls `visit` with each member of the object at `at`, and the index of its value. Other values have no members. Needs valid JSON. */
 export function eachMember(text: string, at: number, visit: (key: string, value: number, start: number) => void): void {
   let place = skipSpace(text, at)
   if (text[place] !== '{') return
@@ -316,7 +316,7 @@ export function eachMember(text: string, at: number, visit: (key: string, value:
   }
 }
 
-/** Calls `visit` for each member of the body, with its value as JSON text. Throws RequestError for a key that some parsers cut short. */
+/** Calls `visit` with each member of the body and the JSON text of its value. Throws RequestError for a key that some parsers cut short. */
 export function eachTopMember(text: string, visit: (key: string, value: string) => void): void {
   eachMember(text, 0, (key, at) => {
     if (isUnclear(key)) throw malformed('The body has a key that readers take for different ones')

@@ -4,21 +4,21 @@ import type { StepUp } from './step-up.ts'
 import type { Source, Template } from './template.ts'
 
 export type McpRule = {
-  /** Decides about a call. */
+  /** The check for a call. */
   readonly check: Check
   /** Decides about lists: the parts of `check` that need no argument of a call. */
   readonly listed: Check
-  /** Like `listed`, and a relation whose id is an argument of a call must hold on some resource; null: no list asks for that. */
+  /** The check `listed` with relations to arguments of a call, each of which must hold on some resource; null: no list asks for that. */
   readonly some: Check | null
-  /** Null: as the route requires. */
+  /** The sign-in that a call needs; null: what the route requires. */
   readonly stepUp: StepUp | null
 }
 export type McpResource = McpRule & {
-  /** As the route file writes it, such as `crm://customers/{id}`. */
+  /** The URI template as the route file writes it, such as `crm://customers/{id}`. */
   readonly template: string
   readonly uri: UriPattern
 }
-/** A tool, prompt or resource that is not named here is denied, and not listed. The objects have no prototype. */
+/** The rules by name. A tool, prompt or resource without a rule is denied and not listed. The objects have no prototype. */
 export type McpRules = {
   readonly tools: { readonly [name: string]: McpRule }
   readonly prompts: { readonly [name: string]: McpRule }
@@ -32,7 +32,7 @@ export type UriPattern = {
   readonly first: number
 }
 
-/** Everybody with an active token. */
+/** A check that any active token passes. */
 export const ANYBODY: Check = { kind: 'signed_in' }
 
 const NAME = /^[A-Za-z][A-Za-z0-9_]*$/
@@ -81,8 +81,8 @@ function matchUri({ texts, names }: UriPattern, uri: string): readonly string[] 
 }
 
 /**
- * The rule of a URI, with its values in place of its parameters. A resource whose URI has no parameter decides alone; else all
- * templates that match must agree. Null: none matches.
+ * The rule of a URI, with its values in place of parameters. A URI that the file lists decides alone; of templates, all that match must
+ * agree. Null: no rule matches.
  */
 export function resourceRule({ resources }: McpRules, uri: string): McpRule | null {
   const found = resources.flatMap((resource) => {
@@ -97,7 +97,7 @@ export function resourceRule({ resources }: McpRules, uri: string): McpRule | nu
   return { check: { kind: 'all', of }, listed: { kind: 'all', of }, some: null, stepUp }
 }
 
-/** The check with the values of a URI in place of its parameters. */
+/** The check after the values of a URI have replaced its parameters. */
 function bind(check: Check, first: number, values: readonly string[]): Check {
   const boundTo = (source: Source): string | null =>
     source.from === 'path' && source.index >= first ? (values[source.index - first] ?? '') : null
@@ -106,7 +106,7 @@ function bind(check: Check, first: number, values: readonly string[]): Check {
   if (check.kind === 'equals') {
     const wanted = check.as === undefined ? null : boundTo(check.as)
     if (wanted !== null) return wanted === '' || wanted !== wanted.normalize('NFKC') ? NOBODY : fixed(check, wanted)
-    // With `starts_with` or `ends_with` the source is always a claim.
+    // `starts_with` and `ends_with` compare claims only, never a value of the URI.
     const value = check.part === undefined ? boundTo(check.source) : null
     return value === null ? check : value === check.value ? ANYBODY : NOBODY
   }
@@ -122,7 +122,7 @@ function boundRelation(check: Extract<Check, { kind: 'relation' }>, boundTo: (so
   for (const [at, part] of check.id.entries()) {
     const value = typeof part === 'string' ? part : boundTo(part)
     const next = check.id[at + 1]
-    // As for a value of a request: two different pairs of values must not give one id.
+    // A value must not contain the character that ends it, as in other requests: two different pairs of values could give one id.
     const isUnclear = typeof part === 'object' && typeof next === 'string' && check.id.length > 2
     if (isUnclear && value?.includes(next.charAt(0)) === true) return NOBODY
     if (typeof part === 'object' && value !== null && value !== value.normalize('NFKC')) return NOBODY
@@ -132,8 +132,8 @@ function boundRelation(check: Extract<Check, { kind: 'relation' }>, boundTo: (so
 }
 
 /**
- * The check without its parts that need an argument of a call, since for some argument they may hold. `asksSome`: a relation whose
- * id is one such value must hold on some resource.
+ * The check without parts that need an argument of a call, since some argument may satisfy them. `asksSome`: a relation to one such
+ * argument must hold on some resource.
  */
 export function listedPart(check: Check, isOfCall: (source: Source) => boolean, asksSome: boolean): Check {
   switch (check.kind) {

@@ -1,8 +1,8 @@
-/** Routes that overlap: some path matches both, and neither pattern is the more specific. Do they agree about such a path? */
+/** Compares overlapping routes: some path matches both, and neither pattern is the more specific. They must agree about such a path. */
 import type { MatchedRoute } from './route.ts'
 import type { Source } from './template.ts'
 
-/** Everything that the route demands of the request or allows it, as text, with the values of the path in place of its parameters. */
+/** All that the route demands or allows, as a text with the path's values. Routes with equal texts judge a request alike. */
 export function judgementOf({ route, parameters }: MatchedRoute): string {
   const { id: _id, host: _host, hostParameter: _label, method: _method, pattern: _pattern, ...demands } = route
   return JSON.stringify(demands, (_name, value: unknown) => {

@@ -13,15 +13,15 @@ import { isWhole, isWithin, mayMatch, otherSlash, type Pattern } from './pattern
 import type { PathSegments, Route } from './route.ts'
 import { type Format, isScript, namesScript, pagesOfData, type ScriptReading, scriptReadings } from './script-paths.ts'
 
-/** One way to read a path: its folded segments, and the pattern of its route changed in the same way. */
+/** One way in which a service could read a path: its folded segments, and the route's pattern changed alike. */
 export type Reading = {
   readonly segments: readonly string[]
   readonly pattern: Pattern
   /** True if parameters stand at the same positions as in the path itself. */
   readonly aligned: boolean
-  /** The script in the path that this reading depends on; null: none. */
+  /** The script in the path on which this reading depends; null: it depends on none. */
   readonly script: ScriptReading | null
-  /** True if the reading is a page whose data the path names, or if it is no longer a path of the request's own route. */
+  /** True if the reading is no path of the request's own route: another page, whose data the path names, or another path. */
   readonly isElsewhere: boolean
 }
 
@@ -43,17 +43,17 @@ export const isPlain = ({ segments, written }: PathSegments): boolean => {
 type RouteNames = {
   readonly indexFiles: ReadonlySet<string>
   readonly formatted: ReadonlyMap<string, readonly string[]>
-  /** Formats after parameters. */
+  /** Formats that may follow a parameter, such as `.json`. */
   readonly formats: readonly Format[]
 }
 
-/** How many segments may be scripts, or names that a route has with a format. Each multiplies the readings. */
+/** How many segments may be scripts, or names that a route has with a format: each such segment multiplies the number of readings. */
 const MARKED_MAX = 8
 const READINGS_MAX = 1_000
 
 /**
- * All readings, one at a time; the first one is the path itself, folded. `pattern`: the pattern of the path's route. Throws
- * RequestError `path_too_complex`.
+ * Yields the readings of a path one by one, beginning with the folded path itself. `pattern`: the pattern of its route. Throws RequestError
+ * `path_too_complex`.
  */
 export function* readingsOf(path: PathSegments, names: ReadingNames): Generator<Reading, void, undefined> {
   let count = 0
@@ -102,7 +102,7 @@ export const namesSent = ({ stripPath, addPath }: MovedPaths, segments: readonly
   ...segments.slice(strippedCount(stripPath)),
 ]
 
-/** Throws RequestError where a service could read the path as one that is not below `add_path`. */
+/** Throws RequestError if a service could read the path as one outside of `add_path`. */
 export function refuseOutside(moved: MovedPaths, segments: readonly string[]): void {
   if (moved.addPath === null) return
   const above = addedNames(moved.addPath).map(foldText)
@@ -162,7 +162,7 @@ function* basesOf(
   if (folded.some((text) => text.includes('/')))
     bases.push({ ...first, segments: folded.flatMap((text) => text.split('/')), aligned: false })
   const pieces = folded.flatMap((text) => text.split(/[/\\]/).map((piece) => piece.trim()))
-  // A name in the middle is empty when folding leaves nothing of it, and servers drop such a name.
+  // Servers drop a name in the middle of the path that folding leaves empty.
   if (pieces.length !== folded.length || pieces.some(isDots) || pieces.slice(0, -1).includes(''))
     bases.push({ ...first, segments: withoutDots(pieces), aligned: false })
   bases.push(...withoutSession(folded).map((segments) => ({ ...first, segments, aligned: false })))
@@ -203,7 +203,7 @@ function withoutDots(segments: readonly string[]): readonly string[] {
 /** Session and sign-in of browsers without cookies, which ASP.NET takes out of a path wherever they stand: `(S(…))`. */
 const SESSION = /\((?:[a-z]\([^()/]*\))+\)/g
 
-/** The path without such a part, and the path without its slash too, which joins the names around it. */
+/** The path without its session parts; and once more without the slash before them, which joins the names around. */
 function withoutSession(segments: readonly string[]): readonly (readonly string[])[] {
   const path = `/${segments.join('/')}`
   if (path.search(SESSION) < 0) return []
@@ -219,7 +219,7 @@ function withoutSession(segments: readonly string[]): readonly (readonly string[
 }
 
 const QUERY_ALIKE = /[?#]/
-/** Windows takes the fraction slash and the division slash for a slash where a code page lacks them. */
+/** Matches the fraction slash and the division slash, which Windows turns into a slash in code pages that lack them. */
 const SLASH_ALIKE = /[\u2044\u2215]/g
 
 /** Windows drops dots and spaces at the end of a name, and reads `name::$DATA` as the name. */
@@ -246,7 +246,7 @@ function* withoutCompression(reading: Reading): Generator<Reading, void, undefin
   yield { ...reading, segments: segments.with(at, name.slice(0, name.lastIndexOf('.'))) }
 }
 
-/** The reading itself, then those in which a server finds a script, then those of pages whose data the path names. */
+/** The reading itself; the readings in which a server finds a script; and the pages whose data the path names. */
 function* withoutScript(reading: Reading): Generator<Reading, void, undefined> {
   yield reading
   if (namesScript(reading.segments))
@@ -256,7 +256,7 @@ function* withoutScript(reading: Reading): Generator<Reading, void, undefined> {
     yield { ...reading, segments, aligned: false, isElsewhere: true }
 }
 
-/** A route such as `/files/{name}/raw`, with a segment after the script, expects the script as a value. */
+/** True for a route such as `/files/{name}/raw`: it has a segment after the script, so it expects a script's name as a value. */
 export function isForeseen({ script }: Reading, { ours, theirs }: { ours: Pattern; theirs: Pattern }): boolean {
   if (script === null || script.scriptAt === null) return false
   const decisive = theirs.segments[script.decisiveAt]
@@ -285,8 +285,8 @@ const hasFormat = ({ segments, pattern, aligned }: Reading, at: number, formatte
   formatted.has(segments[at] ?? '') && !(aligned && pattern.segments[at]?.kind === 'literal')
 
 /**
- * Web servers serve `/admin.html` for `/admin` (clean URLs, MultiViews), and Rails answers `/users` as `/users.json` when the Accept
- * field says so.
+ * Adds or removes a format: web servers serve `/admin.html` for `/admin` (clean URLs, MultiViews), and Rails answers `/users` as
+ * `/users.json` if the Accept field says so.
  */
 function* withFormat(reading: Reading, formatted: RouteNames['formatted']): Generator<Reading, void, undefined> {
   const { segments } = reading
@@ -326,7 +326,7 @@ export type Protection = {
   readonly pattern: Pattern
   readonly rules: string
   readonly isPublic: boolean
-  /** Null: the service of the whole file. */
+  /** The service of these paths; null: the whole file's service. */
   readonly upstream: UpstreamEntry | null
 }
 
@@ -348,7 +348,7 @@ export function protectsOtherwise(
   return theirs !== null || !isWithin(read, path) || !isWithin(path, read)
 }
 
-/** True if the rules depend on parameters of the path, or on all of it. */
+/** True if the rules depend on a parameter of the path, or on the whole path. */
 export const usesPlaces = (rules: string): boolean => rules.includes('{"place":') || rules.includes(WHOLE_PATH)
 
 /** True if the rules depend on anything in the request except its token. */

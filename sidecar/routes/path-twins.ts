@@ -7,7 +7,7 @@ import { RequestError } from '../request/errors.ts'
 import { decodeAgain, decodeQuery, isReadAs } from './query.ts'
 import { describeSource, type Source } from './template.ts'
 
-/** Throws RequestError for a twin in the query with another value. */
+/** Throws RequestError if a key of the query is named like the path's parameter and has another value (a twin, see above). */
 export function refuseQueryTwin(
   query: string | null,
   parameter: Extract<Source, { from: 'path' }>,
@@ -26,7 +26,7 @@ export function refuseQueryTwin(
     }
 }
 
-/** Throws RequestError for a twin in a body with another value. `written`: the member's JSON text. `text`: its value if it is a string. */
+/** Throws RequestError for a twin (see above) in a body with another value. `written`: JSON text. `text`: its value if it is a string. */
 export function refuseJsonTwin(
   { key, written, text }: { readonly key: string; readonly written: string; readonly text: string },
   parameter: Extract<Source, { from: 'path' }>,

@@ -3,7 +3,7 @@ import { foldText } from '../http/folding.ts'
 
 export type Segment =
   | { readonly kind: 'literal'; readonly text: string }
-  /** One non-empty value in a segment, with the texts around it, which are usually empty. */
+  /** A segment with one parameter: a non-empty value between two texts, which are usually empty. */
   | Parameter
 export type Parameter = {
   readonly kind: 'parameter'
@@ -11,7 +11,7 @@ export type Parameter = {
   readonly before: string
   readonly after: string
 }
-/** `rest`: the pattern ends in `**`, which matches anything after the slash, even nothing: `/a/**` matches `/a/`, but not `/a`. */
+/** A path's pattern. `rest`: it ends in `**`, which matches anything after the slash, even nothing: `/a/**` matches `/a/`, not `/a`. */
 export type Pattern = { readonly segments: readonly Segment[]; readonly rest: boolean }
 
 const SEGMENTS_MAX = 64
@@ -128,7 +128,7 @@ export function overlap(a: Pattern, b: Pattern): boolean {
   }
 }
 
-/** True if some path matches both, and each matches one that the other does not. */
+/** True if the patterns overlap and neither is within the other, so that none is the more specific. */
 export const cross = (a: Pattern, b: Pattern): boolean => overlap(a, b) && !isWithin(a, b) && !isWithin(b, a)
 
 /**
@@ -167,7 +167,7 @@ export function parametersOf({ segments }: Pattern, values: readonly string[]): 
   return found
 }
 
-/** The items of `found` whose patterns contain no narrower pattern of another item. */
+/** The items of `found` with the narrowest patterns: no other item's pattern is within theirs. */
 export const narrowest = <T>(found: readonly T[], patternOf: (one: T) => Pattern): T[] =>
   found.filter((one) =>
     found.every((other) => !isWithin(patternOf(other), patternOf(one)) || isWithin(patternOf(one), patternOf(other))),

@@ -1,4 +1,4 @@
-/** Reads single values of a query, and refuses keys that other parsers would read as the wanted one. */
+/** Reads single values of a query. Refuses other keys that some parser would read as the wanted key. */
 import { keyParts, readsAlike } from '../http/folding.ts'
 import { malformed, missing, unusable } from '../request/errors.ts'
 import type { Source } from './template.ts'
@@ -8,7 +8,7 @@ const PAIRS_MAX = 500
 
 /** Throws RequestError for `;`, which separates pairs for some servers, and for more than `PAIRS_MAX` pairs. */
 export function queryPairs(query: string | null): readonly {
-  /** Decoded once. */
+  /** The key, percent-decoded once. */
   readonly key: string
   /** The value as it was sent; empty without `=`. */
   readonly value: string
@@ -49,13 +49,13 @@ export const isReadAs = (key: string, parts: readonly string[]): boolean =>
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const TRIPLET = /%([0-9A-Fa-f]{2})/g
 
-/** The key decoded twice more, as a server behind another server does. */
+/** The key decoded two more times, as two servers in a row would do. */
 export const decodeAgain = (key: string): string =>
   key.includes('%') ? decodeOnce(decodeOnce(key)).replaceAll('\0', ' ') : key
 const decodeOnce = (key: string): string =>
   key.replace(TRIPLET, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
-/** Decodes the text once. target.ts has checked that its percent-encoding is well formed. */
+/** Decodes the text once. Its percent-encoding is well formed: target.ts has checked it. */
 export function decodeQuery(text: string): string {
   if (!text.includes('%')) return text
   try {

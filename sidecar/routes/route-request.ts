@@ -13,17 +13,17 @@ import { createRouteTable, createRouteTableInTurns } from './route-table.ts'
 import { type JudgedRequest, type JudgeJson, refuseOtherReadings } from './value-readings.ts'
 
 export type RoutingDeps = {
-  /** Every host that is served: lower case, without port. */
+  /** All served hosts in lower case, without port. */
   readonly hosts: ReturnType<typeof createHostSet>
   readonly routes: RouteTable
-  /** The route of a path that is open to the sender under every host; null: the path is not open. */
+  /** The route of a path that is open to this sender under every host; null: the path is not open to it. */
   readonly openRoute: (request: RoutedRequest) => Route | null
 }
-/** `method`: the path has routes, but none for this method. `none`: the path has no route. */
+/** The route of a request. `method`: the path has routes, but not for this method. `none`: the path has no route. */
 export type RequestMatch =
   | Exclude<Match, { readonly kind: 'ambiguous' | 'overlap' | 'route' }>
   | (Extract<Match, { readonly kind: 'route' }> & {
-      /** Must be called with a JSON body before it is forwarded; null: the body need not be read. */
+      /** Judges a JSON body, and must be called before the body is forwarded; null: the body need not be read. */
       readonly judgeJson: JudgeJson | null
     })
 export type RoutedRequest = Pick<InboundRequest, 'host' | 'namedHost' | 'clientAddress'> & JudgedRequest
@@ -39,7 +39,7 @@ type Routed = {
 
 export const createRouting = (file: Routed): RoutingDeps => routingOf(file, createRouteTable(file.routes))
 
-/** As `createRouting`, but in steps: a process that serves answers other requests between them. */
+/** Does what `createRouting` does, in steps: between two steps a serving process answers requests. */
 export const createRoutingInTurns = async (file: Routed): Promise<RoutingDeps> =>
   routingOf(file, await createRouteTableInTurns(file.routes))
 
@@ -49,7 +49,7 @@ const routingOf = ({ hosts, openPaths }: Routed, routes: RouteTable): RoutingDep
   openRoute: createOpenRoutes(openPaths),
 })
 
-/** Fields that only a proxy adds. A request with one comes from somebody else than the peer, whether the proxy is trusted or not. */
+/** Fields that only proxies add. A request with one came through a proxy, perhaps an untrusted one, so the peer is not its sender. */
 const OF_PROXIES = /^(?:x-forwarded-|x-real-ip$|forwarded$|via$)/
 
 function createOpenRoutes(openPaths: readonly OpenPath[]): RoutingDeps['openRoute'] {
@@ -78,7 +78,7 @@ export function routeRequest(deps: RoutingDeps, request: RoutedRequest): Request
     )
   const match = matchRequest(deps.routes, request)
   if (namedHost === null || namedHost.hostname === host.hostname) return match
-  // Services believe the host that a trusted proxy names, so it must lead to the same route as the Host field.
+  // The host that a trusted proxy reports must lead to the same route as the Host field, since services believe it.
   if (!deps.hosts.has(writtenName(namedHost)))
     throw new RequestError(
       'host_unknown',
@@ -114,7 +114,7 @@ function matchRequest(routes: RouteTable, request: Omit<RoutedRequest, 'namedHos
   return { ...match, judgeJson: both(refusals) }
 }
 
-/** A judge that refuses each body that one of the given judges refuses; null: there is none. */
+/** A judge that applies all the given judges; null: there are none. */
 function both(refusals: readonly (JudgeJson | null)[]): JudgeJson | null {
   const found = refusals.filter((refuse) => refuse !== null)
   if (found.length < 2) return found[0] ?? null
@@ -123,7 +123,7 @@ function both(refusals: readonly (JudgeJson | null)[]): JudgeJson | null {
   }
 }
 
-/** Throws RequestError for a twin in the query (path-twins.ts) of a parameter of this route. values.ts does it for the deciding route. */
+/** Throws RequestError if the query has a parameter of this route with another value. values.ts checks the deciding route. */
 function refuseQueryTwins(query: string | null, { route, parameters }: MatchedRoute): void {
   if (route.check === null || route.query) return
   for (const parameter of sourcesFrom({ check: route.check, context: route.context }, 'path'))
@@ -153,7 +153,7 @@ function routesOf(match: Match): readonly Route[] {
   }
 }
 
-/** The host as the file must list it. A name with a final dot has the routes of the name without it. */
+/** The host's name with the final dot that the client wrote: the file must list this form, but routes are found without the dot. */
 const writtenName = ({ hostname, dotted }: Authority): string => (dotted === true ? `${hostname}.` : hostname)
 
 /** The reason for the log and the command line alone: a client does not learn which hosts are served. */

@@ -35,16 +35,16 @@ import type { Match, MatchedRoute, PathSegments, Route, RouteTable } from './rou
 import { type Format, formatsOf, isIndexFile, isScript, stemsOf } from './script-paths.ts'
 
 type Entry = { readonly route: Route; readonly rules: string }
-/** One path of the table: its pattern and its routes by method. */
+/** A pattern of paths in the table, with its routes by method. */
 type TablePath = {
   readonly pattern: Pattern
   readonly folded: Pattern
   readonly methods: Map<string, Entry>
   /** True if a slash at the end of its paths could lead to another route; null: not computed yet. */
   slashLeads: boolean | null
-  /** Table paths that overlap with this one, neither being the more specific; null: not computed yet. */
+  /** Table paths that overlap with this one so that none of the two is more specific; null: not computed yet. */
   crossing: readonly TablePath[] | null
-  /** The same of folded patterns. */
+  /** The same table paths by their folded patterns. */
   foldedCrossing: readonly TablePath[] | null
 }
 type Node = {
@@ -64,7 +64,7 @@ type Root = Node & {
   readonly indexFiles: Set<string>
   /** Folded literals that end a path or name a script, by each of their names without formats. */
   readonly formatted: Map<string, string[]>
-  /** Formats after parameters, folded. */
+  /** Folded formats that follow parameters, such as `.json`. */
   readonly formats: Format[]
   /** Folded texts around parameters. Fastify also matches an empty value there: `/v/x` is `/v{n}/x`. */
   readonly emptied: Set<string>
@@ -79,10 +79,10 @@ export function createRouteTable(routes: readonly Route[]): RouteTable {
   return tableOver(roots)
 }
 
-/** How many routes are inserted in one turn of the event loop. Each takes some microseconds. */
+/** How many routes are inserted before other requests get a turn of the event loop. Each takes some microseconds. */
 const INSERTED_IN_TURN = 100
 
-/** As `createRouteTable`, but in steps: a process that serves answers other requests between them. */
+/** Does what `createRouteTable` does, in steps: between two steps a serving process answers requests. */
 export async function createRouteTableInTurns(routes: readonly Route[]): Promise<RouteTable> {
   const roots: Roots = new Map()
   for (const [at, route] of routes.entries()) {
@@ -125,11 +125,11 @@ function tableOver(roots: Roots): RouteTable {
   }
 }
 
-/** The routes of exactly this host, else those of its name with `*` in place of the first label. */
+/** The routes of this exact host, else those of the host with `*` as its first label. */
 const rootFor = (roots: Roots, host: string): Root | undefined =>
   roots.get(host) ?? roots.get(host.replace(/^[^.]+/, '*'))
 
-/** The match with the first label of the host as last parameter, for routes that name it. */
+/** The match with the host's first label as additional last parameter, for routes that name the label. */
 function withLabel(match: Match, host: string): Match {
   if (match.kind !== 'route' || (match.route.hostParameter === null && match.alike.length === 0)) return match
   const labelled = (one: MatchedRoute): MatchedRoute =>
@@ -208,7 +208,7 @@ function addFormatted({ formatted }: Root, name: string, isEnd: boolean): void {
   }
 }
 
-/** Adds each format once, since each one gives a reading. */
+/** Adds each format only once, because each gives one more reading of a path. */
 function addFormats({ formats }: Root, found: readonly Format[]): void {
   for (const one of found)
     if (!formats.some(({ stem, added }) => stem === one.stem && added === one.added)) formats.push(one)
@@ -254,7 +254,7 @@ function matchSeveral(
   })
   const [first] = chosen
   if (first === undefined) return { kind: 'method', allow: allowedMethods(tablePaths) }
-  // Where a table path lacks the method, all of its routes show how its paths are protected.
+  // A table path that lacks the method shows by all of its routes how its paths are protected.
   const could = tablePaths.flatMap((tablePath) => {
     const entry = select(tablePath, method)
     const entries = entry === undefined ? [...tablePath.methods.values()] : [entry]
@@ -283,7 +283,7 @@ const NONE: readonly never[] = []
 type MatchedEntry = {
   readonly tablePath: TablePath
   readonly entry: Entry
-  /** Table paths that match the path itself and protect it in the same way. */
+  /** Other table paths that match the unchanged path and protect it alike. */
   readonly alike?: readonly TablePath[]
   readonly method: string
   readonly path: PathSegments
@@ -307,7 +307,7 @@ function otherRoute(root: Root, { tablePath, entry, method, path, alike = NONE }
     for (const other of foldedTablePaths(root, reading.segments, path.segments.length - 1)) {
       if (other === tablePath || alike.includes(other)) continue
       const theirs = select(other, method)
-      // No service has a route here: Fastify matches no empty value in this way either.
+      // A reading that no route of the service takes does no harm. Fastify, too, matches no empty value here.
       if (theirs === undefined && !mayMatchWhole(other, reading.segments)) continue
       if (isForeseen(reading, { ours: tablePath.pattern, theirs: other.pattern })) continue
       const plain = protectionOf(tablePath, entry)
@@ -323,7 +323,7 @@ function otherRoute(root: Root, { tablePath, entry, method, path, alike = NONE }
   return null
 }
 
-/** False where only an empty value leads to the table path. */
+/** True unless only an empty value leads to the table path. */
 const mayMatchWhole = ({ folded: { segments, rest } }: TablePath, path: readonly string[]): boolean =>
   rest || segments.every((one, at) => hasText(one, path[at] ?? ''))
 
@@ -385,7 +385,7 @@ function findFolded(
   return [...empty, ...(found.length > 0 || node.rest === null ? found : [node.rest])]
 }
 
-// Methods that `*` does not cover: TRACE echoes credentials, CONNECT opens a tunnel.
+// Methods that `*` does not include: TRACE echoes credentials, CONNECT opens a tunnel.
 const NEVER = new Set(['TRACE', 'CONNECT'])
 
 function select({ methods }: TablePath, method: string): Entry | undefined {

@@ -12,16 +12,16 @@ import { isWithin, type Pattern } from './patterns.ts'
 import type { StepUp } from './step-up.ts'
 
 export type Route = RouteOptions & {
-  /** As written in the file, such as `GET /invoices/{id}`: names the route in logs and metrics. */
+  /** The route's name in logs and metrics, as the file writes it: `GET /invoices/{id}`. */
   readonly id: string
-  /** In lower case, perhaps with `*` in place of the first label; null: every served host that has no routes of its own. */
+  /** The host in lower case, perhaps with `*` as first label; null: every served host that has no routes of its own. */
   readonly host: string | null
   /** The name under which checks read the first label of the host, as the last parameter; null: they do not. */
   readonly hostParameter: string | null
-  /** `*`: every method. */
+  /** The method; `*`: every method but CONNECT and TRACE. */
   readonly method: string
   readonly pattern: Pattern
-  /** Null: the route is public. */
+  /** The check for requests; null: the route is public. */
   readonly check: Check | null
   /** The route is public, and the service still learns who sends a valid token or has a session. */
   readonly withIdentity: boolean
@@ -29,7 +29,7 @@ export type Route = RouteOptions & {
   readonly mcp: McpRules | null
 }
 
-/** A path that is open to some peers under every host. `route` is public, and its pattern is that path. */
+/** A path that is open to some peers under every host. `route` is public and matches only this path. */
 export type OpenPath = { readonly path: string; readonly peers: readonly Network[]; readonly route: Route }
 
 /** `parameters`: by position in the pattern, then the label of the host where the route names it. */
@@ -40,7 +40,7 @@ export type Match =
   | { readonly kind: 'method'; readonly allow: readonly string[] }
   /** Some servers would match the path to the route `other`, which has other rules than `route`. */
   | { readonly kind: 'ambiguous'; readonly route: Route; readonly other: Route }
-  /** Several routes match, none is the most specific, and they protect the request in different ways, or some lack the method. */
+  /** Several routes match, and none is the most specific; they protect the request differently, or some lack the method. */
   | { readonly kind: 'overlap'; readonly routes: readonly Route[] }
   | { readonly kind: 'none' }
 
@@ -48,7 +48,7 @@ export type Match =
 export type PathSegments = Pick<RequestTarget, 'segments' | 'written'>
 export type RouteTable = {
   match(request: { readonly host: string; readonly method: string; readonly path: PathSegments }): Match
-  /** A route that is not public, has other rules than `route`, and whose paths may begin with these folded names; null: none. */
+  /** A guarded route with other rules than `route` whose paths may begin with these folded names; null: there is no such route. */
   guarded(request: { readonly host: string; readonly route: Route; readonly names: readonly string[] }): Route | null
   /** Hosts that have routes of their own. */
   readonly hosts: ReadonlySet<string>
@@ -73,37 +73,37 @@ export type RouteOptions = {
    * where it could repeat only a parameter of the path.
    */
   readonly body: 'keep' | 'judge' | null
-  /** How many bytes a body that is read may have; null: as the file says. */
+  /** The longest body, in bytes, that a check reads; null: the file's limit. */
   readonly bodyBytesMax: number | null
   readonly forwardToken: boolean
   /** Shadow mode: denials with 401, 403 or 503 are only logged and counted. */
   readonly shadow: boolean
   /** True: WebSocket connections may be opened. */
   readonly websocket: boolean
-  /** Origins whose pages may open a WebSocket. A client without an Origin field is not a browser. */
+  /** Origins of pages that may open a WebSocket. A client without an Origin field is no browser. */
   readonly origins: ReadonlySet<string>
-  /** Where the token is for pages that cannot set Authorization; null: only there. */
+  /** The place of the token for pages that cannot set Authorization; null: only Authorization. */
   readonly tokenFrom: TokenFrom | null
-  /** Null: no page of another origin reads answers. */
+  /** The origins whose pages may read answers; null: no other origin may. */
   readonly cors: Cors | null
   readonly stepUp: StepUp | null
-  /** The issuers of the file whose tokens count here; null: all. */
+  /** The issuers whose tokens the route accepts; null: all issuers of the file. */
   readonly issuers: readonly string[] | null
-  /** A token must also name one of these audiences; null: the audience of the file is enough. */
+  /** Audiences of which a token must name one in addition; null: the file's audience is enough. */
   readonly audience: readonly string[] | null
   /** The service behind the route; null: that of the file. */
   readonly upstream: UpstreamEntry | null
   /** The beginning of the route's paths that the service does not get; null: it gets whole paths. */
   readonly stripPath: string | null
-  /** The path that is put before the forwarded path; null: none. */
+  /** The prefix of each forwarded path; null: no prefix. */
   readonly addPath: string | null
-  /** The longest silence of the service before its answer, in milliseconds; null: as the file says. */
+  /** The longest wait for the service's answer to begin, in milliseconds; null: the file's limit. */
   readonly upstreamHeadersMs: number | null
-  /** Browsers are sent to sign in, where the file says how. */
+  /** True: browsers without a session are sent to sign in, if the file has a sign-in. */
   readonly signIn: boolean
   /**
-   * Requests without a token are decided as those of guests, about whom the PDP is asked in this organization (null: no check needs one);
-   * null: they are refused.
+   * Requests without a token count as those of guests, about whom the PDP is asked in `organization` (null: no check needs one). Null: such
+   * requests are refused.
    */
   readonly guests: { readonly organization: string | null } | null
   /** Which items of its answers a reader sees; null: answers pass as they are. */

@@ -5,7 +5,7 @@
  */
 import { PAGE_DATA_FILE, PAGE_DATA_NAMES, PAGE_DATA_PATHS } from '../frameworks/page-frameworks.ts'
 
-/** In lower case. Scripts of CGI, PHP, ASP.NET and ColdFusion: their servers take the names after a script as its argument. */
+/** Matches, in lower case, scripts of CGI, PHP, ASP.NET and ColdFusion. Their servers pass the names after a script to it. */
 const SCRIPT = /\.(?:php\d?|phtml|phar|phps|f?cgi|pl|py|rb|sh|exe|dll|asp|as[hmp]x|axd|svc|cf[mc]|cfml|jspx?)$/
 /** Scripts that are used as front controllers. */
 const FRONT_CONTROLLER = /\.(?:php\d?|phtml|f?cgi|pl|cfm|aspx?)$/
@@ -13,14 +13,14 @@ export const SCRIPT_FOLDER = /^f?cgi-bin$/
 const INDEX_FILE = /^(?:index|default|home)\.[a-z0-9]{1,5}$/
 export const isIndexFile = (segment: string): boolean => INDEX_FILE.test(segment) || PAGE_DATA_FILE.test(segment)
 
-/** The pages whose data may be at the folded path, below the folder that the framework is mounted at. */
+/** The pages whose data the folded path may name, below the folder where the framework is mounted. */
 export function pagesOfData(segments: readonly string[]): readonly (readonly string[])[] {
   const last = segments.at(-1) ?? ''
   if (PAGE_DATA_NAMES.some(([folder, name]) => name === last && segments.at(-2) === folder))
     return [[...segments.slice(0, -2), '']]
   return PAGE_DATA_PATHS.flatMap(({ start, skipped, end, home }) => {
     if (!end.test(last)) return []
-    // A folder may also have the framework's name, so both its first and its last place are tried.
+    // A folder may have the same name as the framework, so the first and the last segment of that name are both tried.
     return [...new Set([segments.indexOf(start[0]), segments.lastIndexOf(start[0])])].flatMap((at) => {
       const from = at + start.length + skipped
       if (at < 0 || from >= segments.length || start.some((name, place) => segments[at + place] !== name)) return []
@@ -56,13 +56,13 @@ export type ScriptReading = {
   readonly segments: readonly string[]
   /** The index of the script in the path; null: the reading is about an index file at its end. */
   readonly scriptAt: number | null
-  /** The index of the segment in this reading that it depends on: the script itself, or the first one after it. */
+  /** The index of the segment that decides whether the reading counts: the script, or the first segment after it. */
   readonly decisiveAt: number
-  /** False when the reading moved segments. */
+  /** True if each segment kept its position. */
   readonly aligned: boolean
 }
 
-/** The folded path as servers may read it when they find a script in it. */
+/** The ways in which servers may read a folded path in which they find a script. */
 export function* scriptReadings(segments: readonly string[]): Generator<ScriptReading, void, undefined> {
   const last = segments.length - 1
   if (isIndexFile(segments[last] ?? ''))

@@ -1,8 +1,8 @@
-/** Step-up authentication (RFC 9470): is the sign-in behind a token strong and fresh enough for its route? */
+/** Step-up authentication (RFC 9470): tests whether the sign-in behind a token is strong and fresh enough for the route. */
 import type { SignIn } from '../pdp-client/question.ts'
 
 export type StepUp = {
-  /** One of these values is enough; empty: any sign-in. */
+  /** Values of `acr` of which the sign-in must have one; empty: any sign-in is enough. */
   readonly acrValues: readonly string[]
   /** The age of the sign-in at most, in seconds; null: any. */
   readonly maxAgeSeconds: number | null
@@ -19,7 +19,7 @@ export function satisfies({ acr, authTime }: SignIn, { acrValues, maxAgeSeconds 
   return ageSeconds <= maxAgeSeconds && ageSeconds >= -AHEAD_SECONDS_MAX
 }
 
-/** The sign-in that an external issuer's token names. Our own tokens never carry these claims (ARCHITECTURE.md section 6). */
+/** The sign-in that an external issuer's token describes. Our own tokens lack these claims (ARCHITECTURE.md section 6). */
 export function signInOf(claims: { readonly [name: string]: unknown }): SignIn {
   const { acr, auth_time: authTime } = claims
   return {

@@ -6,11 +6,11 @@ export type Source =
   /** A parameter of the path, by position. `parts`: the folded parts of the name. */
   | { readonly from: 'path'; readonly name: string; readonly index: number; readonly parts: readonly string[] }
   | { readonly from: 'query'; readonly name: string; readonly parts: readonly string[] }
-  /** `name` is folded. */
+  /** A header field; its `name` is folded. */
   | { readonly from: 'header'; readonly name: string }
   | { readonly from: 'claims'; readonly name: string }
   | { readonly from: 'client'; readonly name: 'address' }
-  /** `path`: percent-decoded once. `host`: in lower case, without port. */
+  /** `path` is percent-decoded once; `host` is in lower case, without port. */
   | { readonly from: 'request'; readonly name: 'method' | 'path' | 'host' }
   /** A member of an item of the answer, by its exact names from the outermost; no names: the item itself. */
   | { readonly from: 'item'; readonly path: readonly string[] }
@@ -22,7 +22,7 @@ export type Template = readonly (string | Source)[]
 const NAME = /^[A-Za-z0-9_.-]{1,128}$/
 /** Issuers name claims by URLs (`https://app.example.com/roles`) and in name spaces (`cognito:groups`). */
 const CLAIM_NAME = /^[\x21-\x5a\x5c\x5e-\x7a\x7c\x7e]{1,128}$/
-/** Allows `filter[org]` and `$top`, too. */
+/** Matches keys of a query, also `filter[org]` and `$top`. */
 const QUERY_NAME = /^[A-Za-z0-9_.$[\]-]{1,128}$/
 const HEADER_NAME = /^[A-Za-z0-9-]{1,128}$/
 const BODY_DEPTH_MAX = 8
@@ -55,11 +55,11 @@ export function parseSource(text: string, parameters: readonly string[]): Source
   return from === 'item' ? { from, path } : { from, path, parts: keyParts(name) }
 }
 
-/** The source as messages name it. */
+/** The source in the words of messages. */
 export const describeSource = (source: Source): string =>
   'path' in source ? [source.from, ...source.path].join('.') : `${source.from}.${source.name}`
 
-/** The source as a route file writes it. */
+/** The source in the form of a route file. */
 export const sourceText = (source: Source): string => (source.from === 'path' ? source.name : describeSource(source))
 export const templateText = (template: Template): string =>
   template.map((part) => (typeof part === 'string' ? part : `{${sourceText(part)}}`)).join('')

@@ -69,7 +69,7 @@ function refuseFormKeys(text: string, wanted: readonly { readonly parts: readonl
   }
 }
 
-/** A request that may yet turn out to have no body gets a judge that does nothing: before it, `readBody` refuses any other body. */
+/** Refuses a body that is not JSON. A judge for a body that may be absent does nothing, because `readBody` has refused any other. */
 function refuseOther(kind: 'form' | 'other' | 'unsaid', { bodyBytes }: JudgedRequest, from: string): JudgeJson {
   if (kind === 'unsaid' || (kind === 'other' && bodyBytes === 0)) return () => undefined
   throw refused(
@@ -91,8 +91,8 @@ const FORM = /x-www-form-urlencoded|multipart\//i
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.+-]+[ \t]*(?:;.*)?$/i
 
 /**
- * The kind of body that a service may see; null: there is no body. Rack reads a POST without a media type as a form. A gateway may not
- * tell the length, so a body with a type is judged by the type alone. `unsaid`: only the end of the request tells whether it has a body.
+ * The kind of body that a service may see; null: no body. Rack reads a POST without a media type as a form. A gateway may not report the
+ * length, so the type alone decides. `unsaid`: only the end of the request shows whether it has a body.
  */
 function bodyKind({ method, raw, names, bodyBytes }: JudgedRequest): 'form' | 'json' | 'other' | 'unsaid' | null {
   let found: string | null = null
@@ -119,7 +119,7 @@ function otherMethod(route: Route, byMethod: RoutesByMethod): Route | null {
 const protectsAlike = (route: Route, other: Route): boolean =>
   other === route || other.check === null || rulesOf(other) === rulesOf(route)
 
-/** Such keys without other characters. Symfony, Laravel, Spring and Express know `_method`; Google's APIs and OData know others. */
+/** Keys, without punctuation, that name another method. Symfony, Laravel, Spring and Express know `_method`; Google and OData others. */
 const METHOD_KEYS = new Set([
   'httpmethod',
   'xhttpmethod',
@@ -136,16 +136,16 @@ function namesMethod(key: string): boolean {
   return letters === 'method' ? !text.startsWith('method') : METHOD_KEYS.has(letters)
 }
 
-/** Bodies may describe requests, so `httpMethod` is an ordinary key there. */
+/** In a JSON body `httpMethod` is an ordinary key, since bodies may describe requests. */
 const namesJsonMethod = (key: string): boolean => namesMethod(key) && !/^http_?method$/i.test(key)
 
-/** The value if it is a string of JSON, else an empty text. */
+/** The text in a JSON string; empty for any other JSON value. */
 const textIn = (value: string): string => (value.startsWith('"') ? stringAt(value, 0, value.length) : '')
 
 /** How many methods one request may name. Each is matched to a route, which takes as long as the path is. */
 const METHODS_NAMED_MAX = 4
 
-/** True for a method whose routes have the same rules. It counts over all methods that one request names. Throws RequestError. */
+/** True for a method whose routes have the same rules as this route. Throws RequestError if one request names too many methods. */
 function leadsAlike({ route, byMethod }: Judging): (value: string) => boolean {
   let count = 0
   return (value) => {

@@ -1,4 +1,4 @@
-/** Takes the values for a route's checks from the request. Each must occur exactly once (folding.ts says which names count as equal). */
+/** Takes the values for a route's checks from the request, where each must occur exactly once (folding.ts says which names are equal). */
 import { isObjectId } from '../../pdp/shared/domain/names.ts'
 import type { AccessClaims } from '../../pdp/shared/token/claims.ts'
 import { claimAt } from '../../pdp/shared/token/issuer-claims.ts'
@@ -16,7 +16,7 @@ export type ValueOptions = {
   readonly parameters: readonly string[]
   /** True: the query may have other values for parameters of the path. */
   readonly keepQuery: boolean
-  /** Null: the sender is a guest, who has no token. */
+  /** The token's claims; null: a guest has no token. */
   readonly claims: Pick<AccessClaims, 'all' | 'scopes' | 'organization'> | null
   /** The text of the JSON body; null: the request has no body, or no check of the route reads it. */
   readonly body: string | null
@@ -24,7 +24,7 @@ export type ValueOptions = {
   readonly item?: string
 }
 
-/** `fill` and `read` throw RequestError. */
+/** Reads values of a request. `fill` and `read` throw RequestError. */
 export function requestValues(options: ValueOptions): CheckValues {
   const { request, parameters, keepQuery, claims: given, body, item = '' } = options
   const claims = given ?? NO_CLAIMS
@@ -73,7 +73,7 @@ export function requestValues(options: ValueOptions): CheckValues {
       const value = read(part)
       if (value === null) return null
       const next = template[at + 1]
-      // Otherwise two different pairs of values could give one id for `{a}/{b}`.
+      // A value must not contain the character that ends it: in `{a}/{b}`, two different pairs of values could give the same id.
       if (typeof next === 'string' && template.length > 2 && value.includes(next.charAt(0)))
         throw malformed(`The value of ${describeSource(part)} contains the character that ends it`)
       id += checkPart(value, part)
@@ -120,8 +120,8 @@ function refuseTwin(query: string | null, source: Extract<Source, { from: 'body'
 }
 
 /**
- * PHP puts cookies over the query in `$_REQUEST` unless its `request_order` says otherwise, which it does not without a
- * php.ini. So a request is refused if a cookie has the name of a value that a check reads in the query.
+ * Refuses a cookie named like a query value that a check reads. In PHP's `$_REQUEST` the cookie wins, unless `request_order` excludes
+ * cookies, and without a php.ini it does not.
  */
 function refuseCookieTwin(request: InboundRequest, source: Extract<Source, { from: 'query' }>): void {
   const pairs = fieldValues(request, 'cookie').flatMap((value) => value.split(/[;,]/))
@@ -129,7 +129,7 @@ function refuseCookieTwin(request: InboundRequest, source: Extract<Source, { fro
     throw malformed(`A cookie has a name that some servers read as ${describeSource(source)}`)
 }
 
-/** The cookie's name, decoded once as some servers do; `isReadAs` decodes it again. */
+/** The cookie's name decoded once, as some servers do. `isReadAs` decodes twice more. */
 function cookieName(pair: string): string {
   const equals = pair.indexOf('=')
   const name = (equals < 0 ? pair : pair.slice(0, equals)).trim()

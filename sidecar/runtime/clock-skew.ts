@@ -5,7 +5,7 @@ const NOTICED_MS = 5_000
 /** A Date field has whole seconds. */
 const DATE_MS = 1_000
 
-// RFC 9110 section 5.6.7.
+// Matches a date in the form of HTTP (RFC 9110 section 5.6.7).
 const IMF_FIXDATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
 export function createClockSkew(options: {

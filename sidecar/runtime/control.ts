@@ -9,8 +9,8 @@ const LINE_CHARS_MAX = 64
 const WAIT_MS = 60_000
 
 /**
- * `drain` resolves when the last request has ended, `withdraw` when the sidecar reports that it is not ready. Throws StartError when it
- * cannot listen on the path.
+ * Serves commands on a unix socket. `drain` resolves after the last request, `withdraw` after the sidecar reports that it is not ready.
+ * Throws StartError when it cannot listen on the path.
  */
 export async function startControl(
   path: string,
@@ -44,7 +44,7 @@ export async function startControl(
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
-        // Do not wait for the connection of `drain`, whose reply is still to be sent.
+        // The connection of `drain` stays open, since its reply is still to be sent, so the close does not wait for it.
         resolve()
       }),
   }

@@ -22,10 +22,10 @@ import type { Metrics } from './metrics.ts'
 
 export type ExchangeDeps = ExchangeRules & {
   readonly forwarding: ForwardDeps
-  /** The same for a route, to the service that it names. */
+  /** How requests of a route are forwarded, to the service that the route names. */
   readonly forwardingTo: (route: Permit['route']) => ForwardDeps
   readonly permissionWatch: PermissionWatch
-  /** Null: no proxy is trusted. */
+  /** The networks of trusted proxies; null: no proxy is trusted. */
   readonly trustedProxies: Networks | null
   readonly metrics: Metrics
   /** Never throws. */
@@ -211,7 +211,7 @@ async function tunnel(
   return result
 }
 
-/** Runs only after every check that needs no body, so that a denied client does not send its body. */
+/** Asks the client for the body only after all checks that need none, so that a denied client does not send it. */
 function sendContinue(serving: Serving): void {
   if (!serving.awaitsContinue || serving.res.headersSent) return
   serving.awaitsContinue = false

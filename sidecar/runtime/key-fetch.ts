@@ -1,4 +1,4 @@
-/** Asks issuers with `node:http`, which follows no redirects, and needs less memory than `fetch`. */
+/** Asks issuers through `node:http`, which does not follow redirects and takes less memory than `fetch`. */
 import { type IncomingMessage, request as requestPlain } from 'node:http'
 import { Agent, request as requestSecure } from 'node:https'
 import { Readable } from 'node:stream'

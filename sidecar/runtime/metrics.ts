@@ -14,7 +14,6 @@ export type Metrics = {
   cancelled(route: string, reason: string): void
   /** A step of a sign-in ended in this way. `issuer`: an issuer of the route file, or empty. */
   signIn(step: SignInStep): void
-  /** A connection to a PDP address opened or closed. */
   pdpConnected(address: string, open: boolean): void
   /** How far this clock is behind the clock of an issuer or a PDP; 0: no relevant difference. */
   clockSkew(against: string, behindSeconds: number): void
@@ -22,7 +21,7 @@ export type Metrics = {
   watchPdp(silentSinceMs: () => number | null): void
   /** A configuration was loaded or rejected. `hash`: the digest of the active route file. */
   loaded(load: { readonly ok: boolean; readonly hash: string; readonly atSeconds: number }): void
-  /** The routes in shadow mode, whose denials are logged but not enforced. */
+  /** Names the routes in shadow mode, whose denials are only logged. */
   shadowed(routes: readonly string[]): void
 }
 

@@ -1,4 +1,4 @@
-/** Finds the routes that a changed route file protects less than the file before. */
+/** Finds routes that a changed route file protects less than before. */
 import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { RequestError } from '../request/errors.ts'
@@ -56,10 +56,10 @@ export async function openedRoutes(former: readonly Route[], next: readonly Rout
   return [...opened.values()]
 }
 
-/** How many samples are compared in one turn of the event loop. Each takes up to a millisecond: its first match looks at all routes. */
+/** How many samples are compared before requests get a turn. Each takes up to a millisecond: its first match looks at all routes. */
 const COMPARED_IN_TURN = 5
 
-/** A method that stands for all methods which no route names. */
+/** A made-up method in place of all methods that no route names. */
 const OTHER_METHOD = 'PORTCULLIS-OTHER'
 /** A segment that only parameters match, since literals of routes have no braces. */
 const PARAMETER = '{}'
@@ -83,14 +83,14 @@ function routeOf(table: RouteTable, request: Parameters<RouteTable['match']>[0])
     const match = table.match(request)
     return match.kind === 'route' ? match.route : null
   } catch (err) {
-    // Everybody is refused at such a path.
+    // The table refuses such a path for everybody, so it opens nothing.
     if (err instanceof RequestError) return null
     throw err
   }
 }
 
 function opening(before: Route | null, now: Route): OpenedRoute['now'] | null {
-  // Where no route matched before, a new route with a check opens nothing.
+  // A path that had no route was closed, so a new route with a check opens nothing.
   if (before === null) return now.check === null ? 'public' : now.shadow ? 'shadow' : null
   if (before.check === null || before.shadow) return null
   if (now.check === null) return 'public'
@@ -138,7 +138,7 @@ function allowsMore(before: Route, now: Route): boolean {
   return isForPages && [...now.origins].some((origin) => !before.origins.has(origin))
 }
 
-/** True if the list now has a name that it did not have. Null: it has every name. */
+/** True if the list gained a name. Null stands for every name. */
 const takesMore = (before: readonly string[] | null, now: readonly string[] | null): boolean =>
   before !== null && (now === null || now.some((name) => !before.includes(name)))
 
@@ -150,10 +150,10 @@ function isWeakerStepUp({ stepUp: before }: Pick<Route, 'stepUp'>, { stepUp: now
   return isOlder || (before.acrValues.length > 0 && isLower)
 }
 
-/** How many parts are compared one by one. Checks with more parts count as weaker when their text differs. */
+/** How many parts are compared one by one. A check with more parts counts as weaker when its text differs. */
 const PARTS_MAX = 10
 
-/** `weaker`: everything that passed before still passes, and something else does, too. Null: nothing more passes. */
+/** Compares what two checks let pass. `weaker`: all of before, and more. `other`: more, but not all of before. Null: nothing more. */
 function changeOf(before: Check, now: Check): 'weaker' | 'other' | null {
   if (textOf(before) === textOf(now)) return null
   const parts = [...new Set([...partsOf(before), ...partsOf(now)])]
@@ -170,7 +170,7 @@ function changeOf(before: Check, now: Check): 'weaker' | 'other' | null {
   return passesLess ? 'other' : 'weaker'
 }
 
-/** The text of a check by which it is compared: a parameter of the path is the same under any name. */
+/** A check's text for comparison, in which parameters have no names, so that renaming one changes nothing. */
 const textOf = (check: Check): string =>
   JSON.stringify(check, (_, value) => (value?.from === 'path' ? { from: 'path', index: value.index } : value))
 
@@ -180,7 +180,7 @@ function partsOf(check: Check): string[] {
 }
 
 function isMet(check: Check, holding: ReadonlySet<string>): boolean {
-  // A check of a relation, permission or scope also needs an active token, so `signed_in` holds with any of them.
+  // Any check needs an active token, so `signed_in` holds whenever another part does.
   if (check.kind === 'signed_in') return true
   if (!('of' in check)) return holding.has(textOf(check))
   return check.kind === 'all'

@@ -10,7 +10,7 @@ import type { RouteFile } from '../route-file/route-file.ts'
 
 type Read = Pick<LoadedConfig, 'file' | 'certificates'>
 
-/** One sentence for each such change. It begins with the name of the setting. */
+/** One sentence for each changed setting that protects less. It begins with the setting's name. */
 export function openedSettings(before: Read, now: Read): readonly string[] {
   const { file: former } = before
   const { file: next } = now
@@ -73,7 +73,7 @@ const without = (names: readonly string[], known: readonly string[]): readonly s
 const listed = (setting: string, names: readonly string[], means: (names: string) => string): readonly string[] =>
   names.length === 0 ? [] : [`${setting}: ${means([...new Set(names.map(shown))].join(', '))}`]
 
-/** Separates the name that is shown from further text that is only compared. */
+/** Separates a name for messages from further text, which is only compared. */
 const SEPARATOR = '\n'
 const shown = (name: string): string => name.split(SEPARATOR, 1)[0] ?? ''
 const named = (name: string, entry: object): string => `${name}${SEPARATOR}${JSON.stringify(entry)}`
@@ -106,7 +106,7 @@ function tlsIssues({ file: former, certificates: before }: Read, { file: next, c
   return [`tls: ${next.tls.clientCaFile} makes client certificates valid that were refused before`]
 }
 
-/** Sentences about the peers: PDP and services. A service that only routes name is compared with the one at the same place. */
+/** Sentences about the PDP and the services. A service that only routes name is compared with the one at the same position before. */
 function peerIssues(before: Read, now: Read): string[] {
   const { file: former, certificates } = before
   const samePdp = isDeepStrictEqual(former.pdp, now.file.pdp) && !trustsMore(certificates.pdp, now.certificates.pdp)
@@ -159,7 +159,7 @@ function signInIssues({ signIn: former }: RouteFile, { signIn: next }: RouteFile
   ]
 }
 
-/** The origins whose pages `cors` lets read answers, as texts to compare. */
+/** The origins whose pages may read answers by `cors`, as texts to compare. */
 const pagesOf = (cors: Cors | null): readonly string[] => {
   if (cors === null) return []
   const pages = cors.origins === null ? ['every origin'] : [...cors.origins]

@@ -1,17 +1,17 @@
-/** The last refusals by request id. The admin port gives them to `probe-gateway`, to tell whether a door refused its probe. */
+/** The last refusals by request id. By them the admin port tells `probe-gateway` whether a door has refused its probe. */
 import type { DecisionLine } from '../enforce/decision-log.ts'
 
 export type RefusedRequest = Pick<DecisionLine, 'door' | 'reason' | 'status'>
 
-/** How many refusals are remembered: enough for a probe, which asks at once. A client's id has 128 characters at most. */
+/** How many refusals are kept: enough for a probe, which asks immediately. An id has at most 128 characters. */
 const REFUSALS_MAX = 1_000
 
 export function createRefusals() {
   const refusals = new Map<string, RefusedRequest>()
   return {
-    /** Null: no recent refusal has this id. */
+    /** The refusal with this id; null: none is recent enough. */
     find: (requestId: string): RefusedRequest | null => refusals.get(requestId) ?? null,
-    /** A request that is allowed under the same id replaces the refusal. */
+    /** Keeps a refusal until a request with the same id is allowed. */
     decided({ request_id: requestId, decision, door, reason, status }: DecisionLine): void {
       if (refusals.size > 0) refusals.delete(requestId)
       if (decision !== 'deny') return

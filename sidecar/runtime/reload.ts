@@ -42,7 +42,7 @@ export function watchConfig(options: ReloadOptions) {
     const signature = fileSignature(path, current.file)
     if (pending === null && signature === seen) return
     const found = await readFiles(load)
-    // A file that cannot be read now may become readable without a change, so it is tried again.
+    // A file that could not be read is tried again even if it has not changed.
     const seenNow = found.isUnread ? null : signature
     if (found.fingerprint === settled) return settle(found, seenNow)
     if (pending?.fingerprint !== found.fingerprint) {
@@ -84,7 +84,7 @@ export function watchConfig(options: ReloadOptions) {
   }
 
   return {
-    /** Checks the files now; resolves when a change is in force or refused. Does nothing while another check is going on. */
+    /** Checks the files now. Resolves when a change is in force or refused, and at once while another check runs. */
     check,
     close() {
       isClosed = true
@@ -122,7 +122,7 @@ function noteLoaded(
   if (settings.length > 0) log.warn({ event: 'settings_opened', route_file: path, hash, settings })
 }
 
-/** Returns a function that does nothing while its earlier call still works. */
+/** Wraps `work` so that a call during an earlier one does nothing. */
 function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   let isWorking = false
   return async () => {

@@ -29,9 +29,9 @@ const TESTS_RUN_MAX = 500
 type Reported = Pick<LoadedConfig, 'file' | 'hash'>
 type InForce = {
   readonly config: Reported
-  /** The result of `table`, once it has resolved. */
+  /** The result of `table`; null until it is built. */
   known: RouteTable | null
-  /** Built on first use, because only a PDP that accepts reports needs it. */
+  /** The table, built on first use, because only a PDP that accepts reports needs it; null before. */
   table: Promise<RouteTable> | null
   explain: Explainer | null
 }
@@ -120,7 +120,7 @@ async function tableOf({ file, hash }: Reported, explain: Explainer): Promise<Ro
     return characters > TABLE_CHARACTERS_MAX ? [] : [create(RouteSchema, route)]
   })
   const compared = file.routes.length > COMPARED_MAX ? [] : routeWarnings(file.routes)
-  // These come first, since only the first warnings are sent.
+  // These warnings come first, because the report has room for only the first ones.
   const left = [
     ...beyond('routes', file.routes.length, { max: COMPARED_MAX, done: 'compared', does: 'compares' }),
     ...beyond('tests', file.tests.length, { max: TESTS_RUN_MAX, done: 'run', does: 'runs' }),

@@ -1,4 +1,4 @@
-/** Everything that is made from one configuration. A reload makes a new runtime; the old one ends with its last exchange. */
+/** All parts that are made from one configuration. A reload makes a new runtime; the old one ends with its last exchange. */
 
 import { randomBytes } from 'node:crypto'
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
@@ -46,40 +46,40 @@ export type RuntimeDeps = {
   /** Milliseconds since the epoch. */
   readonly clock: () => number
   readonly random: () => number
-  /** Limits that replace those of the route file. */
+  /** Limits that override the route file's. */
   readonly limits: Partial<SidecarLimits>
   readonly replay: ReplayMemory
   readonly nonces: Nonces
   readonly readToken: (path: string) => string
-  /** Data about browsers' sessions that is kept outside of their cookies. */
+  /** Data about browsers' sessions that is not in their cookies. */
   readonly sessions: SharedSessions
   readonly resources: ReturnType<typeof createRuntimeResources>
   readonly skew: ReturnType<typeof createClockSkew>
-  /** Null: no PDP gets reports of the routes. */
+  /** Reports of the routes; null: no PDP gets any. */
   readonly reports: Pick<RouteReports, 'open'> | null
 }
 export type Runtime = {
   readonly config: LoadedConfig
   readonly limits: SidecarLimits
-  /** Null if no proxy is trusted. */
+  /** The networks of trusted proxies; null: no proxy is trusted. */
   readonly trustedProxies: Networks | null
-  /** True for addresses of proxies whose connections begin with a header of the PROXY protocol. */
+  /** True for addresses of proxies that begin each connection with a header of the PROXY protocol. */
   namesClient(address: string): boolean
   /** How many requests to the upstream may be open. Further ones would wait for a connection without being counted. */
   readonly requestsMax: number
-  /** How many to one of several services, so that a service that does not answer leaves places for others; null: there is one. */
+  /** How many requests to one service may be open, so that a silent one leaves places for others; null: there is one service. */
   readonly serviceRequestsMax: number | null
   readonly enforcing: EnforceDeps
   readonly forwarding: ForwardDeps
-  /** The same for a route, to the service that it names. */
+  /** How requests of a route are forwarded, to the service that the route names. */
   readonly forwardingTo: (route: Pick<Route, 'upstream'>) => ForwardDeps
   readonly metadata: ResourceMetadata | null
   /** The key set of assertions as JSON; null: no assertions are signed. */
   readonly assertionKeys: string | null
-  /** Null: the file has no sign-in. */
+  /** The sign-in of browsers; null: the file has none. */
   readonly signIn: SignIn | null
   readonly proofNonce: () => string | null
-  /** Issuers whose keys have never been loaded. */
+  /** The issuers whose keys could not yet be loaded. */
   issuersWithoutKeys(): readonly string[]
   readonly pdp: Pick<PdpClient, 'silentSinceMs' | 'isConnecting' | 'hasConnected'>
   /** Loads issuers' keys that are missing or due for a reload. */
@@ -99,7 +99,7 @@ export const createRuntimeResources = () => ({
   pdp: createSharedResources<PdpClient>(),
   upstream: createSharedResources<Upstream>(),
   held: new HeldAnswers(),
-  /** Its key lives as long as the process: an MCP server keeps sessions in memory, and clients begin others after a restart. */
+  /** A key for this process only: MCP servers keep sessions in memory, and clients begin new ones after a restart. */
   mcpSessions: createSessionSeal([randomBytes(SESSION_KEY_BYTES)]),
 })
 

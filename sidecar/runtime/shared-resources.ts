@@ -1,11 +1,11 @@
-/** Shares resources between configurations: a resource is opened once per key, and closed when its last user releases it. */
+/** Shares resources between configurations: each is opened once per key, and closed by the release of its last user. */
 
 export type Shared<T> = { readonly value: T; release(): void }
 
 export function createSharedResources<T>() {
   const inUse = new Map<string, { readonly value: T; readonly close: () => void; users: number }>()
   return {
-    /** Calls `open` only when nobody uses a resource with this key. */
+    /** Opens a resource, unless it is already in use under this key. */
     use(key: string, open: () => { readonly value: T; readonly close: () => void }): Shared<T> {
       const resource = inUse.get(key) ?? { ...open(), users: 0 }
       inUse.set(key, resource)

@@ -38,7 +38,7 @@ import { createRuntime, createRuntimeResources, type Runtime, type RuntimeDeps }
 type SidecarOptions = Omit<RuntimeDeps, 'limits' | 'resources' | 'skew' | 'reports'> & {
   readonly config: LoadedConfig
   readonly limits?: Partial<SidecarLimits>
-  /** Default: no spans are collected. */
+  /** The collector of trace spans; null or absent: no spans. */
   readonly tracing?: Tracing | null
 }
 export type Sidecar = {
@@ -56,11 +56,11 @@ export type Sidecar = {
    * The last reason is only a note if there are public routes, which need no PDP.
    */
   notReady(): ProbeResult
-  /** Null: no recent refusal has this id. */
+  /** The refusal with this id; null: none is recent enough. */
   refusal(requestId: string): RefusedRequest | null
-  /** The key set of assertions as JSON; null: the route file has none. */
+  /** The key set of assertions as JSON; null: no service gets assertions. */
   assertionKeys(): string | null
-  /** Reports that it is not ready and asks clients to connect elsewhere, but still serves every request. `close` does it, too. */
+  /** Reports "not ready" and asks clients to connect elsewhere, but still serves every request. `close` does the same first. */
   withdraw(): void
   /**
    * Withdraws. `acceptMs` after the first withdrawal it accepts no connections and ends exchanges that have no natural end.
@@ -68,7 +68,7 @@ export type Sidecar = {
    */
   close(options?: { readonly acceptMs: number }): Promise<void>
 }
-/** `serving` is made once for each configuration, not for each request. */
+/** The parts in use. `serving` is made once for each configuration, not for each request. */
 type ActiveRuntime = { readonly runtime: Runtime; readonly serving: ExchangeDeps }
 
 /** A shorter silence of the PDP may be its restart. Before its first answer the sidecar is never ready, so that a rollout stops. */
@@ -87,7 +87,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
   const resources = createRuntimeResources()
   const telling = { log, metrics, skew, reports }
   const deps: RuntimeDeps = { fetch, clock, random, replay, nonces, readToken, sessions, limits, resources, ...telling }
-  // Limits that no route file can set.
+  // Limits that a route file cannot set.
   const { unconfirmedMaxMs, expiryLeewayMs, keyRefreshMs } = { ...DEFAULT_LIMITS, ...limits }
   const permissionWatch = new PermissionWatch({ clock, unconfirmedMaxMs, expiryLeewayMs })
   let withdrawnAtMs: number | null = null
@@ -147,7 +147,7 @@ export function createSidecar(given: SidecarOptions): Sidecar {
       refuseRestart(config, { started: given.config, active: current.runtime.config })
       const runtime = createRuntime(config, deps, routing)
       const endedCount = replaceCertificate(config, listener, runtime)
-      // Nothing can fail from here on: a configuration is applied completely or not at all.
+      // After this line nothing can fail: a configuration is applied completely or not at all.
       const former = current.runtime
       current = activate(runtime)
       listener.setLimits(runtime.limits)
@@ -234,7 +234,7 @@ function answerRejected(
   sendRawDenial(connection, { ...answer, fields })
 }
 
-/** Logs each change of a door's keys once, not again at each later reload. */
+/** Logs a change of a door's keys only once: later reloads find the keys known. */
 function noteDoorKeys({ certificates }: LoadedConfig, known: readonly LoadedConfig[], { log }: RuntimeDeps): void {
   if (!known.some((config) => isDeepStrictEqual(config.certificates.doors, certificates.doors)))
     log.warn({ event: 'restart_needed', reason: 'a certificate or secret of a door has changed' })
@@ -307,7 +307,7 @@ function refuseRestart(
   const { tls: tlsNow } = active.certificates
   if ((tls === null) !== (tlsNow === null))
     throw new ConfigError(['tls can only be added to a route file, or removed, with a restart'])
-  // Node fixes at the start of the server whether it asks for client certificates.
+  // Only a restart can change whether client certificates are asked for: Node fixes this when the server starts.
   if ((tls?.ca === null) !== (tlsNow?.ca === null))
     throw new ConfigError(['tls.client_ca_file can only be added to a route file, or removed, with a restart'])
 }
@@ -315,7 +315,7 @@ function refuseRestart(
 function readiness(runtime: Runtime, nowMs: number): ProbeResult {
   const missing = runtime.issuersWithoutKeys()
   const lack = missing.length === 0 ? pdpSilence(runtime, nowMs) : `no keys yet of ${missing.join(', ')}`
-  // In shadow mode every request passes, even without keys or PDP.
+  // In shadow mode all requests pass, so missing keys or a missing PDP are only noted.
   return typeof lack === 'string' && runtime.enforcing.shadowRoute !== null ? { note: lack } : lack
 }
 
@@ -328,7 +328,7 @@ function pdpSilence({ config, pdp }: Runtime, nowMs: number): ProbeResult {
   return config.file.routes.some(({ check }) => check === null) ? { note } : note
 }
 
-/** Also false for a request that cannot be routed: the pipeline then denies it as an ordinary request. */
+/** True if the request's route accepts WebSockets. Else, and if no route is found, the pipeline handles an ordinary request. */
 function takesWebSocket(req: IncomingMessage, { config, enforcing, trustedProxies }: Runtime): boolean {
   if (enforcing.shadowRoute !== null) return !config.file.upstream.http2
   try {

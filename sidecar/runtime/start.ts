@@ -34,7 +34,7 @@ const RELOAD_MS = 1_000
 const SECRET_BYTES = 32
 /** Time for load balancers to see that this process is not ready; the injector's preStop hook waits as long. */
 const ACCEPT_MS = 5_000
-/** The time in milliseconds that a start may take longer, so that the first requests are as fast as later ones. */
+/** How many milliseconds longer a start may take to make the first requests as fast as later ones. */
 const WARM_UP_MS = 450
 
 /** Returns when both ports listen. Throws StartError when a port cannot listen. */
@@ -143,7 +143,7 @@ async function openSignInMemory(
   return memory
 }
 
-/** Null: no collector of spans is configured. */
+/** Opens the collector of trace spans; null: none is configured. */
 function openSpans(
   { tracing }: SidecarConfig,
   { log, shutdown }: { readonly log: Log; readonly shutdown: Shutdown },
@@ -169,7 +169,7 @@ async function openReplayMemory(
   return memory
 }
 
-/** Its command `drain` does the same as SIGTERM, and replies when the shutdown is complete. */
+/** Opens the control socket. Its command `drain` acts like SIGTERM, and replies after the shutdown. */
 async function openControl(
   path: string | null,
   { sidecar, shutdown }: { readonly sidecar: Sidecar; readonly shutdown: Shutdown },

@@ -38,7 +38,7 @@ const CONNECTIONS = 8
 const REQUESTS_MAX = 40
 /** How many requests a client sends on one connection, with the same tokens. */
 const TURN = 10
-/** The part of the time that is reserved for closing, in milliseconds. */
+/** The part of that time, in milliseconds, that is kept for closing. */
 const CLOSING_MS = 50
 
 /**
@@ -98,7 +98,7 @@ function assemble({ servicePort, pdpPort, publicKey }: Peers): Sidecar {
   if (file === null) throw new TypeError('the route file of the warm-up is not valid')
   const keys = [{ ...publicKey.export({ format: 'jwk' }), kid: 'k', alg: 'ES256' }]
   const clock = Date.now
-  // The log formats lines as a real one does, and drops them.
+  // A log that formats lines like the real one and then drops them.
   const log = createLog({ service: 'warm-up', level: 'info', destination: { write: () => undefined } })
   return createSidecar({
     config: { file, certificates: NO_CERTIFICATES, hash: '' },

@@ -30,10 +30,10 @@ const landedFor = ({ stepUp }: Goal): string => (stepUp === null ? 'in' : 'up')
 /** A value for Set-Cookie: the browser has just returned from a sign-in for this goal. */
 export const landedCookie = (goal: Goal): string => ownCookie(LANDED_COOKIE, landedFor(goal), LANDED_SECONDS)
 
-/** True when the browser has just returned from such a sign-in, which has not helped. */
+/** True when the browser has just come back from a sign-in of the same kind, so that another one would not help. */
 export const isLoop = (goal: Goal, own: OwnCookies): boolean => own.get(LANDED_COOKIE) === landedFor(goal)
 
-/** The address of the page that leads to a sign-in. Its goal is sealed, so nobody else can make such an address. */
+/** The address of the page that leads to a sign-in. Its goal is sealed: only the sidecar can make such addresses. */
 export const signInUrl = ({ site, sealing }: SignInContext, goal: Goal, name = ''): string =>
   `${ownUrl(site, PATHS.signIn, name)}?goal=${sealing.seal('back', JSON.stringify({ ...goal, back: shortened(goal.back) }))}`
 
@@ -44,7 +44,7 @@ export function goalOf(query: string | null, { sealing }: SignInContext): Goal {
   return text === null ? HOME : ((parseJson(text) ?? HOME) as Goal)
 }
 
-/** Sends the browser to the provider, or to the page where the person chooses one. */
+/** Sends the browser to the only provider, or to the page where the person chooses one. */
 export async function lead(goal: Goal, asker: Asker, context: SignInContext): Promise<DenialAnswer> {
   const [only, ...others] = [...context.providers.values()]
   if (only !== undefined && others.length === 0) return sendTo(only, goal, asker, context)
@@ -66,14 +66,14 @@ export function waysOn(goal: Goal, { words: { acts: labels } }: Frame, context: 
   return [again, ...others, ...homeFrom(goal.back, labels, context)]
 }
 
-/** Makes the issuer ask for the account, even if it knows one. */
+/** The link to sign in with another account: the issuer must ask which one, even if it has a session. */
 export const otherAccount = (goal: Goal, labels: Frame['words']['acts'], context: SignInContext): Act => ({
   label: labels.otherAccount,
   href: signInUrl(context, { ...goal, asksWho: true }),
   plain: true,
 })
 
-/** The start page, for a person who comes from another one. */
+/** The link to the start page, for a person who comes from another page. */
 export const homeFrom = (back: string, labels: Frame['words']['acts'], { site }: SignInContext): readonly Act[] =>
   back === '/' ? [] : [{ label: labels.home, href: urlAt(site, '/'), plain: true }]
 
@@ -99,7 +99,7 @@ export async function sendTo(
   const { entry } = provider
   const { acts: labels, denials, tooMany } = frame.words
   const again = { label: labels.again, href: signInUrl(context, goal, entry.name) }
-  // Only this issuer does not answer: the page offers the others, too.
+  // Only this issuer fails, so the page also offers the others.
   const chooser = { label: labels.otherAccount, href: signInUrl(context, goal), plain: true } as const
   const others = context.providers.size > 1 ? [chooser] : []
   const acts = [again, ...others, ...homeFrom(goal.back, labels, context)]

@@ -21,9 +21,9 @@ import type { OwnCookies } from './session-store.ts'
 import { ownerProblem } from './token-owner.ts'
 
 const FORM = { bytesMax: 16_384, timeoutMs: 10_000 }
-/** The cookie or record is written again after this fraction of the time that a session may be idle. */
+/** How often the cookie or record is written again within the time that a session may be idle. */
 const TOUCHES = 4
-/** Denials that a sign-in may resolve. */
+/** Denials after which the person is asked to sign in. */
 const NOT_SIGNED_IN = new Set(['token_missing', 'token_invalid', 'token_expired'])
 
 export function createBrowser(arrived: ClientRequest, context: SignInContext, idleMaxMs: number): Browser {
@@ -119,7 +119,7 @@ async function answerBySignIn(
   const { acts: labels } = frame.words
   const acts: readonly Act[] = [
     { label: labels.signIn, href: signInUrl(context, goal) },
-    // Somebody whose session does not do here may have another account.
+    // The person's session lacks a permission that another account may have.
     ...(session === null ? [] : [otherAccount(goal, labels, context)]),
     ...homeFrom(seen.target.path, labels, context),
   ]
@@ -145,7 +145,7 @@ function actsFor(
   const goal = { back, stepUp: null, asksWho: true } as const
   const may = [
     isSignedIn && isRefusal(code) && { label: labels.otherAccount, href: signInUrl(context, goal) },
-    // A form would be sent again without its content, so this is only for GET.
+    // Only for GET: a link would send a form again without its content.
     denialStatus(code) >= SERVER_ERRORS && seen.method === 'GET' && { label: labels.again, href: urlAt(site, back) },
     seen.target.path !== '/' && { label: labels.home, href: urlAt(site, '/'), plain: true as const },
     isSignedIn && { label: labels.signOut, href: ownUrl(site, PATHS.signOut), plain: true as const },
@@ -224,7 +224,7 @@ async function renewedBy(former: Session, tokens: Tokens, context: SignInContext
   const claims = await context.tokens.verify(tokens.accessToken)
   const problem = ownerProblem(claims, former, context)
   if (problem !== null) throw new Error(problem)
-  // OpenID Connect Core section 12.2.
+  // The refreshed ID token must be about the same subject (OpenID Connect Core section 12.2).
   if (tokens.claims !== null && tokens.claims.sub !== former.subject)
     throw new Error('the ID token names somebody else')
   return {

@@ -132,8 +132,8 @@ const isTooWeak = ({ claims }: Tokens, { stepUp }: Goal): boolean =>
   !stepUp.acrValues.includes(claims.acr)
 
 /**
- * Each sign-in gets a new session. The former session ends if it is of another person, since an attacker may have planted it. One of the
- * same person continues: other tabs may have requests under way with it.
+ * Begins a new session for each sign-in. A former session of another person ends, since an attacker may have planted it. A former one of
+ * the same person continues, because other tabs may still use it.
  */
 async function land(
   session: Session,

@@ -21,7 +21,7 @@ export type SignInContext = {
   readonly site: Site
   readonly theme: Theme
   readonly providers: ReadonlyMap<string, Provider>
-  /** Keys by issuer. */
+  /** The trusted issuers by their `issuer` value. */
   readonly issuers: ReadonlyMap<
     string,
     {
@@ -43,7 +43,7 @@ export type SignInContext = {
   readonly count: (step: SignInStep) => void
   readonly log: { info(line: object): void; warn(line: object): void }
 }
-/** The same with a log whose lines name the request. */
+/** The same context with a log that adds the request's id to each line. */
 export const contextOfRequest = (context: SignInContext, requestId: string): SignInContext => ({
   ...context,
   log: {
@@ -79,7 +79,7 @@ export type SignInStep = {
     readonly outcome: Outcomes[Step]
   }
 }[keyof Outcomes]
-/** The beginning of paths that the sidecar answers itself, so no route can have them. */
+/** The prefix of paths that the sidecar answers itself; no route can begin with it. */
 export const OWN_PATHS = '/.portcullis/'
 export const PATHS = {
   signIn: 'sign-in',
@@ -94,7 +94,7 @@ export function siteOf(publicUrl: string): Site {
   return { origin, hostname: hostname.toLowerCase(), base: pathname.replace(/\/+$/, '') }
 }
 
-/** The absolute URL, so that no part of it can be read as another host. `path`: begins with one slash. */
+/** The absolute URL: no browser can read a part of it as another host. `path` must begin with one slash. */
 export const urlAt = ({ origin, base }: Site, path: string): string => `${origin}${base}${path}`
 
 export const ownUrl = (site: Site, path: string, name = ''): string =>

@@ -1,4 +1,4 @@
-/** The page for a person whose request is denied, in place of a problem document: what is missing, and what to do. */
+/** The page that a person gets instead of a problem document: what is missing, and what to do. */
 import { type Html, html } from '../../pdp/shared/base/html.ts'
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import { fill } from '../../pdp/shared/pages/words.ts'
@@ -41,7 +41,7 @@ export function denialPage(
   const head = HEADS[code] ?? (problem.status >= SERVER_ERRORS ? 'undecided' : 'other')
   const { title, text } = words.denials[head]
   const missing = missingOf(members, words)
-  // For a wrong address nobody can be asked.
+  // Nobody can help with a wrong address, so its page names nobody to ask.
   const asks = isRefusal(code) ? [askParagraph(frame)] : problem.status >= SERVER_ERRORS ? askLine(frame) : []
   return pageAnswer(
     frame,
@@ -62,7 +62,7 @@ export function denialPage(
   )
 }
 
-/** The missing thing, in the names of the route and the request. It contains nothing that only the log may contain. */
+/** The missing permission in the words of the route and the request. Reasons for the log are not shown. */
 function missingOf({ entitlement, scope, missing }: Denial['members'], { missing: texts }: Words): Html | null {
   if (entitlement !== undefined) return fill(texts.entitlement, { key: shownStrong(entitlement) })
   if (scope !== undefined) return fill(texts.scope, { scope: shownStrong(scope) })
@@ -79,6 +79,6 @@ const shownType = (type: string): Html => html`${spoken(type)}`
 
 const REPLACED = new Set(['content-type', 'content-length', 'cache-control'])
 
-/** Fields of the problem document that a page needs, too, such as challenges. */
+/** The problem document's fields that the page needs, too, such as challenges. */
 const otherFields = (fields: readonly string[]): string[] =>
   fields.filter((_, at) => !REPLACED.has(fields[at - (at % 2)] ?? ''))

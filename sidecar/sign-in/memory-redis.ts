@@ -2,7 +2,7 @@
 import { openRedis, type RedisWatch, valuesOf } from '../../pdp/shared/token/redis.ts'
 import type { SignInMemory } from './memory.ts'
 
-/** Without a reply within this time, a session cannot be read, and the request is answered with 503. */
+/** The longest wait for a reply. After it the session counts as unreadable, and the request gets 503. */
 const TIMEOUT_MS = 1_000
 const PREFIX = 'portcullis:sign-in:'
 

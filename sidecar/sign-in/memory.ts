@@ -14,7 +14,7 @@ export type SignInMemory = {
 
 const ENTRIES_MAX = 200_000
 
-/** Rejects when it is full: if it forgot that a session was ended, the session would be valid again. */
+/** Rejects when the memory is full: an entry must not be dropped, or an ended session would be valid again. */
 export function processMemory(options: {
   /** Milliseconds since the epoch. */
   readonly clock: () => number

@@ -11,13 +11,13 @@ export type Reader = 'document' | 'page' | 'program'
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS'])
 const READS = new Set(['GET', 'HEAD'])
 
-/** The value of a field that must occur once; null: absent or repeated. */
+/** The value of a field that occurs exactly once; else null. */
 function only(request: InboundRequest, name: string): string | null {
   const [value = null, ...more] = fieldValues(request, name)
   return more.length > 0 ? null : value
 }
 
-/** Decides by Fetch metadata (W3C), or for browsers without it by the Accept field. Only programs send credentials. */
+/** Tells people from programs by Fetch metadata (W3C), in old browsers by the Accept field. A request with credentials is of a program. */
 export function readerOf(request: InboundRequest): Reader {
   if (request.authorization.length > 0 || isPrefetch(request)) return 'program'
   const isRead = READS.has(request.method)
@@ -31,13 +31,13 @@ export function readerOf(request: InboundRequest): Reader {
   return isRead && (dest === 'document' || dest === null) ? 'document' : 'page'
 }
 
-/** The theme in the language for which the browser asks. */
+/** The theme, in the browser's language. */
 export const frameFor = (request: InboundRequest, theme: Theme): Frame => ({
   ...theme,
   words: readerWords(only(request, 'accept-language')),
 })
 
-/** True for a page that the browser fetches ahead: no person has asked for it, and perhaps no person will. */
+/** True for a page that the browser fetches ahead: no person has asked for it yet. */
 export const isPrefetch = (request: InboundRequest): boolean =>
   ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) => {
     const value = only(request, name)
@@ -49,7 +49,7 @@ function acceptsHtml(accept: string | null): boolean {
   return parts.some((part) => mediaTypeOf(part) === 'text/html' && !/;[ \t]*q=0(\.0*)?[ \t]*(;|$)/i.test(part))
 }
 
-/** True for a request by a page of `origin`: at least one field of the browser says so, and no other contradicts it. */
+/** True for a request by a page of `origin`: some field of the browser says so, and no field contradicts. */
 export function isOwnPage(request: InboundRequest, origin: string): boolean {
   if (request.names.filter((name) => name === 'origin' || name === 'sec-fetch-site').length > 2) return false
   const [site, from] = [only(request, 'sec-fetch-site'), only(request, 'origin')]
@@ -57,10 +57,7 @@ export function isOwnPage(request: InboundRequest, origin: string): boolean {
   return site === null ? from === origin : site === 'same-origin'
 }
 
-/**
- * A browser sends the cookie even with requests by pages of others. So the cookie counts only for requests that change nothing, and for
- * those by our own pages. Throws RequestError.
- */
+/** Refuses other pages' requests: browsers add the cookie to them, too. With the cookie they may only read. Throws RequestError. */
 export function requireOwnPage(
   request: InboundRequest,
   { origin, upgrade }: { origin: string; upgrade: boolean },

@@ -9,14 +9,14 @@ import { frameFor, isPrefetch } from './navigation.ts'
 import type { OwnCookies } from './session-store.ts'
 import { askToSignOut, signedOut, signedOutByIssuer, signOut } from './sign-out.ts'
 
-/** Rejects with RequestError. */
+/** Answers a request for a page of the sign-in. Rejects with RequestError. */
 export async function answerOwn(
   options: {
     readonly request: InboundRequest
     readonly own: OwnCookies
-    /** All cookies of the sidecar, with one set for each value of those that came more than once. */
+    /** The sidecar's cookies, with one map for each value of a repeated name. */
     readonly readings: readonly OwnCookies[]
-    /** Rejects with RequestError. */
+    /** Reads the body of a form. Rejects with RequestError. */
     readonly readForm: () => Promise<Buffer>
   },
   context: SignInContext,
@@ -30,7 +30,7 @@ export async function answerOwn(
   const allow = (...methods: readonly string[]): void => {
     if (!methods.includes(method))
       throw new RequestError('method_unsupported', `This page takes ${methods.join(' and ')}`)
-    // A prefetch must neither begin nor end anything, since no person has asked for it.
+    // A prefetch must begin and end nothing, since no person has asked for it.
     if (isPrefetch(request)) throw malformed('This page cannot be fetched ahead')
   }
   const provider = context.providers.get(name)
@@ -55,7 +55,7 @@ export async function answerOwn(
     case PATHS.signedOut:
       if (name !== '') return unknown()
       allow('GET')
-      // Not said to a person who still has a session: a link from elsewhere may lead here.
+      // The page says "signed out" only to people without a session: a link on any site may lead here.
       return (await context.sessions.find(own)) === null ? signedOut(frame, context) : askToSignOut(frame, context)
     case PATHS.backChannel:
       if (provider === undefined) return unknown()

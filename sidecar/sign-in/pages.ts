@@ -6,10 +6,10 @@ import { fill } from '../../pdp/shared/pages/words.ts'
 import type { DenialAnswer } from '../enforce/denial-response.ts'
 import type { Words } from './words/words.ts'
 
-/** How pages look, and whom people can ask for access. */
+/** The look of the pages, and the people to ask for access. */
 export type Theme = {
   readonly brand: ReturnType<typeof createBrand>
-  /** A line of the operator; null: people are told to ask whoever operates the host. */
+  /** The operator's line about whom to ask; null: pages tell people to ask the host's operator. */
   readonly ask: string | null
   /** The host that people see in the address. */
   readonly host: string
@@ -28,7 +28,7 @@ export type PageText = {
 /** Others choose these values, and longer ones do not help a person. */
 const SHOWN_MAX = 160
 
-/** The text of others as pages show it: bounded, and without invisible characters. */
+/** Shortens a foreign text for a page, and removes invisible characters. */
 export function shown(text: string): string {
   const seen = visible(text.slice(0, SHOWN_MAX))
   return text.length <= SHOWN_MAX ? seen : `${seen}…`
@@ -48,7 +48,7 @@ export function pageAnswer(
   return { status, fields: [...headers(frame, body), ...fields], body }
 }
 
-/** Says whom to ask: the operator's line, with the support address of the brand. */
+/** Tells people whom to ask: the operator's line, and the brand's support address. */
 export function askParagraph({ ask, host, brand: { support }, words: { ask: texts } }: Frame): Html {
   const line = ask === null ? fill(texts.anybody, { host: shownStrong(host) }) : html`${ask}`
   if (support === undefined) return line

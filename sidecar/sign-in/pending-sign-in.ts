@@ -1,4 +1,4 @@
-/** One sign-in from its start to its callback. A cookie binds it to the browser, and the sealed state to the page that began it. */
+/** A sign-in from its start to its callback. A cookie binds it to the browser, and the sealed state binds it to the page that began it. */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 import type { StepUp } from '../routes/step-up.ts'
@@ -11,7 +11,7 @@ export type Start = {
   /** The path and query on this origin to which the person returns. */
   readonly back: string
   readonly stepUp: StepUp | null
-  /** True: the issuer asks for the account, even if it knows one. */
+  /** True: the issuer must ask for the account, even if it has a session. */
   readonly asksWho?: true
 }
 export type Returned =
@@ -38,7 +38,7 @@ const BACK_CHARS_MAX = 2_048
 
 type Sealed = Start & { readonly id: string; readonly bound: string; readonly atMs: number }
 
-/** All secret values are derived from the cookie, so a stolen state is useless without the browser. */
+/** Derives each secret value from the cookie, so that a stolen state is useless in another browser. */
 const derived = (secret: string, what: 'state' | 'nonce' | 'verifier'): string => digestOf(`sign-in ${what} ${secret}`)
 
 /** The path to which the person returns. If it is too long for an address, its query goes, or it becomes the start page. */

@@ -1,4 +1,4 @@
-/** One issuer where people sign in, reached by `openid-client`: authorization code with PKCE, refresh, and signing out. */
+/** An issuer where people sign in, called through `openid-client`: authorization code with PKCE, refresh, and sign-out. */
 import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
 import { readAtMost } from '../../pdp/shared/base/http-json.ts'
 import type { JsonMembers } from '../../pdp/shared/base/json-text.ts'
@@ -22,7 +22,7 @@ export type Tokens = {
   readonly accessToken: string
   readonly refreshToken: string | null
   readonly idToken: string | null
-  /** The claims of the ID token; null when a refresh brought none. */
+  /** The ID token's claims; null: a refresh brought no ID token. */
   readonly claims: { readonly [name: string]: unknown } | null
 }
 export type Asking = {
@@ -32,7 +32,7 @@ export type Asking = {
   readonly redirectUri: string
   readonly acrValues: readonly string[]
   readonly maxAgeSeconds: number | null
-  /** True: the person wants another account than the one that the issuer knows. */
+  /** True: the person wants to choose an account, even if the issuer has a session. */
   readonly asksWho: boolean
 }
 export type Provider = {
@@ -43,9 +43,9 @@ export type Provider = {
   redeem(callback: URL, asking: Pick<Asking, 'state' | 'nonce' | 'verifier' | 'maxAgeSeconds'>): Promise<Tokens>
   /** Rejects with SignInRefused, or with another error when the issuer does not answer. */
   refresh(refreshToken: string): Promise<Tokens>
-  /** Revokes the token (RFC 7009). Does nothing at an issuer that cannot revoke. */
+  /** Revokes the token (RFC 7009), if the issuer offers revocation. */
   revoke(token: string): Promise<void>
-  /** The address to sign out of the issuer (OpenID Connect RP-Initiated Logout); null: the issuer has none. */
+  /** The address of the issuer's sign-out page (OpenID Connect RP-Initiated Logout); null: the issuer has none. */
   endSessionUrl(hint: { readonly idToken: string | null; readonly returnTo: string }): Promise<string | null>
 }
 
@@ -57,7 +57,7 @@ const DISCOVERED_MS = 600_000
 
 type ProviderDeps = {
   readonly fetch: Fetch
-  /** The audience to request for tokens, if the issuer knows resource indicators (RFC 8707); null: none. */
+  /** The audience to request for tokens, if the issuer knows resource indicators (RFC 8707); else null. */
   readonly resource: string | null
   readonly readSecret: (path: string) => string
   readonly clock: () => number
@@ -188,7 +188,7 @@ async function privateKeyJwt(client: Client, path: string, readKey: (path: strin
   try {
     jwk = members(JSON.parse(readKey(path)))
   } catch (err) {
-    // The parser's own message would quote the key.
+    // The parser's own message is left out, since it would quote the key.
     throw new Error(err instanceof SyntaxError ? problem : `${path} cannot be read`)
   }
   if (jwk === null || typeof jwk.kid !== 'string' || !isAlgorithm(jwk.alg)) throw new Error(problem)
@@ -207,7 +207,7 @@ function bySecret(client: Client, secret: string): ClientAuth {
   }
 }
 
-/** A fetch whose answers are bounded in size. */
+/** A fetch that refuses answers above a size. */
 const bounded =
   (fetch: Fetch): CustomFetch =>
   async (url, { method, headers, body: form, signal }) => {

@@ -1,4 +1,4 @@
-/** Renews the tokens of a session before they expire, once for all requests of a session, and for all replicas that share a memory. */
+/** Renews a session's tokens before they expire: once for all its requests, also across replicas that share a memory. */
 import { type Attempts, createAttempts } from '../../pdp/shared/base/attempts.ts'
 import { messageOf } from '../../pdp/shared/base/error-message.ts'
 import { RequestError } from '../request/errors.ts'
@@ -14,9 +14,9 @@ export type Refresher = {
   renew(session: Session, how: Renewing): Promise<Session | null>
 }
 export type Renewing = {
-  /** Asks the issuer for new tokens. Rejects with SignInRefused, or with another error when it does not answer. */
+  /** Gets new tokens from the issuer. Rejects with SignInRefused, or with another error if no answer comes. */
   readonly refresh: (session: Session) => Promise<Session>
-  /** The session as another replica may have renewed it; null: it has ended, or replicas share nothing. */
+  /** Reads the session again, since another replica may have renewed it; null: it has ended, or replicas share nothing. */
   readonly reread: (session: Session) => Promise<Session | null>
 }
 
@@ -39,11 +39,11 @@ export const shareSessions = (
   }),
 })
 
-/** Tokens are renewed so long before they expire, or after three quarters of their life if that is later. */
+/** Tokens are renewed this long before their expiry, but not before three quarters of their life. */
 const BEFORE_MS = 60_000
-/** How long requests with the former cookie get the renewed session: requests under way, and other tabs. */
+/** For this long, requests with the old cookie get the renewed session: those under way, and those of other tabs. */
 const GRACE_MS = 60_000
-/** The time in which a replica must use the refresh token that it has claimed; then another replica may try. */
+/** The time in which a replica must use the refresh token that it claimed. After it, another replica may try. */
 const CLAIM_MS = 10_000
 const WAIT_MS = 50
 const WAITS_MAX = 100
@@ -62,7 +62,7 @@ function createRefresher(deps: {
     const digest = digestOf(refreshToken)
     const known = flights.get(digest)
     if (known !== undefined && clock() < known.untilMs) return known.renewed
-    // The oldest renewals come first.
+    // The map begins with the oldest renewal, so the loop may stop at the first one that is still needed.
     for (const [key, { untilMs }] of flights) {
       if (clock() < untilMs && flights.size < FLIGHTS_MAX) break
       flights.delete(key)
@@ -73,12 +73,12 @@ function createRefresher(deps: {
     return flight
   }
 
-  /** One of all replicas uses the refresh token. The others wait until it has stored the result. */
+  /** Lets one replica use the refresh token, while the others wait for the stored result. */
   async function renewShared(session: Session, digest: string, how: Renewing): Promise<Session> {
     const claim = `refresh:${digest}`
     for (let waits = 0; waits < WAITS_MAX; waits += 1) {
       if (await memory.claim(claim, CLAIM_MS)) {
-        // Between the reading of the session and the claim, another replica may have renewed it.
+        // Another replica may have renewed the session after it was read here and before the claim.
         const now = (await how.reread(session)) ?? session
         if (now.refreshToken !== session.refreshToken) return now
         return await how.refresh(session).catch(async (err: unknown) => {

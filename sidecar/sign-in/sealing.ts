@@ -1,7 +1,7 @@
-/** Seals the values that a browser or an address keeps for the sidecar, so that nobody else can read, make or change them. */
+/** Seals values that a browser or an address keeps for the sidecar: only the sidecar can read, make or change them. */
 import { masterKeysOf, open, seal } from '../../pdp/shared/base/encryption.ts'
 
-/** A value that is sealed as one kind does not open as another. */
+/** The kind of a sealed value: a value does not open as another kind. */
 export type SealedKind = 'session' | 'ticket' | 'record' | 'state' | 'back'
 export type Sealing = {
   seal(kind: SealedKind, value: string): string
@@ -19,7 +19,7 @@ export function createSealing(keys: readonly [Buffer, ...Buffer[]], site: string
   return {
     seal: (kind, value) => seal(masterKeys.derive(`sign-in ${kind}`), nameOf(kind), value),
     open(kind, text) {
-      // Another spelling of the same bytes was not sealed here.
+      // Base64url allows several spellings of the same bytes; only the one that was sealed here opens.
       if (!FORM.test(text) || Buffer.from(text.slice(3), 'base64url').toString('base64url') !== text.slice(3))
         return null
       try {

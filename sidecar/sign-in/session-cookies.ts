@@ -2,7 +2,7 @@
 import { OWN_COOKIES, ownCookie } from '../http/cookies.ts'
 
 export const SESSION_COOKIE = `${OWN_COOKIES}session`
-/** With name and attributes, a cookie stays below 4,096 bytes (RFC 6265 section 6.1). */
+/** The longest part: with name and attributes, its cookie stays below 4,096 bytes (RFC 6265 section 6.1). */
 const PART_CHARS = 3_500
 const PARTS_MAX = 4
 const FIRST = /^([1-4])\.(.+)$/s
@@ -10,7 +10,7 @@ const FIRST = /^([1-4])\.(.+)$/s
 const nameOf = (at: number): string => (at === 0 ? SESSION_COOKIE : `${SESSION_COOKIE}-${at}`)
 const isOfSession = (name: string): boolean => name === SESSION_COOKIE || name.startsWith(`${SESSION_COOKIE}-`)
 
-/** The sealed session; null: there is none, or parts are missing. Surplus parts of a former, longer one are ignored. */
+/** Joins the parts of a sealed session. Surplus parts, from an earlier longer session, are ignored. Null: a part is missing. */
 export function joinSession(own: ReadonlyMap<string, string>): string | null {
   const [, count = '', first = ''] = FIRST.exec(own.get(SESSION_COOKIE) ?? '') ?? []
   const parts = [first]

@@ -11,16 +11,16 @@ import { joinSession, splitSession } from './session-cookies.ts'
 /** Cookies of the sidecar by name. */
 export type OwnCookies = ReadonlyMap<string, string>
 export type Sessions = {
-  /** Null: there is no session, or it has ended. Rejects with RequestError when this cannot be known. */
+  /** The session; null: none, or an ended one. Rejects with RequestError when this cannot be known. */
   find(own: OwnCookies): Promise<Session | null>
   /** Values for Set-Cookie; null: the session is too large for cookies. Rejects with RequestError. */
   keep(session: Session, own: OwnCookies): Promise<readonly string[] | null>
-  /** The session as it is now, if replicas share it; null: it has ended, or they do not share it. */
+  /** Reads the session again if replicas share sessions; null: it has ended, or is not shared. */
   reread(session: Session): Promise<Session | null>
   /** True when the session has been ended. Rejects with RequestError when this cannot be known. */
   isEnded(session: Session): Promise<boolean>
   end(session: Session): Promise<void>
-  /** Ends all sessions of the issuer's session, and those of the subject that may belong to it; without `sid` all of the subject. */
+  /** Ends the sessions that the issuer names by `sid`, and those of the subject that may be meant; without `sid`, all of the subject. */
   endAt(at: LoggedOut & { readonly issuer: string }): Promise<void>
 }
 

@@ -12,7 +12,7 @@ export type Session = {
   /** The id of the issuer's session; null: the issuer does not send it. */
   readonly sid: string | null
   readonly accessToken: string
-  /** The time when the token arrived, in milliseconds since the epoch like all times here. */
+  /** The arrival of the token, like all times here in milliseconds since the epoch. */
   readonly tokenGotMs: number
   readonly tokenExpiresMs: number
   readonly refreshToken: string | null
@@ -35,7 +35,7 @@ const TEXTS = ['id', 'provider', 'issuer', 'subject', 'accessToken'] as const
 const OPTIONAL_TEXTS = ['sid', 'refreshToken', 'idToken'] as const
 const TIMES = ['tokenGotMs', 'tokenExpiresMs', 'beganMs', 'seenMs'] as const
 
-/** Null for a text that is no session, such as one of another version. */
+/** Reads a session. Null: the text is none, or one of another version. */
 export function parseSession(text: string): Session | null {
   const found = members(parseJson(text))
   if (found === null) return null

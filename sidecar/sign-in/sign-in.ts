@@ -1,4 +1,4 @@
-/** Signs browsers in, if a route file says so. It is made from the file, and makes a Browser for each request. */
+/** Signs browsers in as the route file says: one object per file, which makes a Browser for each request. */
 
 import { createBrand } from '../../pdp/shared/pages/brand.ts'
 import type { Fetch } from '../../pdp/shared/token/remote-keys.ts'

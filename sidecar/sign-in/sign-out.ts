@@ -44,7 +44,7 @@ export async function signOut(
   return { ...rest, fields: [...fields, ...names.flatMap((name) => ['set-cookie', removal(name)])] }
 }
 
-/** Revokes the tokens, since copies of the cookie may hold them. Returns the address to sign out of the issuer; null: there is none. */
+/** Revokes the tokens, of which copies of the cookie may remain. Returns the issuer's sign-out address, or null. */
 async function endAtIssuer(
   session: Session,
   provider: Provider,

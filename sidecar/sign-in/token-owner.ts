@@ -11,7 +11,7 @@ export function ownerProblem(
 ): string | null {
   if (access.issuer !== issuer) return 'the access token is of another issuer'
   if (access.jkt !== null) return 'the access token is bound to a key, which a session does not have'
-  // The answer contains tokens of two different people.
+  // The answer's tokens are of two different people.
   if (issuers.get(issuer)?.isExternal === false && access.subject !== subject)
     return 'the access token and the ID token name different people'
   return null

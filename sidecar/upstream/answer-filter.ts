@@ -25,7 +25,7 @@ export class HeldAnswers {
     this.#bytes -= bytes
   }
 
-  /** Runs at most a few edits of documents at a time, since a document takes many times its size in memory while it is parsed. */
+  /** Runs a few edits at a time and lets others wait: a document takes many times its size in memory while it is parsed. */
   async inTurn<T>(edit: () => Promise<T>): Promise<T> {
     while (this.#edits >= EDITS_MAX) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     this.#edits += 1
@@ -79,14 +79,14 @@ type Relay = {
 export type Filtering = {
   readonly filter: AnswerFilter
   readonly held: HeldAnswers
-  /** Calls `callback` when the client has all of its answer, or is gone. */
+  /** Calls `callback` when the client has its whole answer, or has left. */
   readonly whenDone: (callback: () => void) => void
 }
 
 export const filtered = (next: Relay, filtering: Filtering): Relay =>
   filtering.filter.shadow ? new ShadowedAnswer(next, filtering) : new FilteredAnswer(next, filtering)
 
-/** Stands before the handler that answers the client. The handler gets no byte of a body before it is edited. */
+/** Passes an answer on to the handler that writes it to the client, after its body was edited. */
 export class FilteredAnswer implements Relay {
   readonly #next: Relay
   readonly #filtering: Filtering
@@ -108,7 +108,7 @@ export class FilteredAnswer implements Relay {
   }
 
   onResponseStart(controller: Control, status: number): void {
-    // An error has no items to filter, and passes as it is.
+    // An error answer has no items to filter, so it passes unchanged.
     const isSuccess = status >= SUCCESS.first && status <= SUCCESS.last && status !== NO_CONTENT
     if (!isSuccess) return void this.#next.onResponseStart(controller, status)
     const fields = rawFields(controller.rawHeaders)
@@ -181,7 +181,7 @@ export class FilteredAnswer implements Relay {
     if (this.#over) return
     const { filter, held, whenDone } = this.#filtering
     const body = Buffer.from(text ?? '')
-    // The edited body stays in memory until the client has read it.
+    // The edited body counts until the client has read it, since it stays in memory until then.
     const bytes = Math.max(this.#bytes, body.length)
     if (!held.take(bytes - this.#bytes)) return void this.#failWith(controller, NO_ROOM())
     this.#bytes = 0
@@ -194,7 +194,7 @@ export class FilteredAnswer implements Relay {
     this.#next.onResponseEnd(controller)
   }
 
-  /** Sends the complete events, one after the other. */
+  /** Edits and sends the complete events in order. */
   #sendEvents(controller: Control): void {
     while (this.#editing === null && !this.#over) {
       const event = this.#taken()
@@ -205,7 +205,7 @@ export class FilteredAnswer implements Relay {
     }
   }
 
-  /** Sends all complete lines at once, with the unfinished last one where `isLast`. */
+  /** Edits and sends all complete lines together. `isLast`: also the unfinished line at the end. */
   #sendLines(controller: Control, isLast = false): void {
     if (this.#editing !== null) return
     const bytes = this.#taken()
@@ -223,14 +223,14 @@ export class FilteredAnswer implements Relay {
     return lines.filter((line) => BLANK.test(line) || passing.next().value === true).join('')
   }
 
-  /** Sends a piece once it is edited, then calls `more`. */
+  /** Waits for a piece to be edited, sends it, and calls `more` for the pieces after it. */
   #send(controller: Control, edited: string | Promise<string>, more: () => void): void {
     if (typeof edited === 'string') return void this.#pass(controller, edited)
     controller.pause()
     this.#editing = edited.then(
       (text) => {
         if (this.#over) return
-        // Resuming may deliver the next pieces at once; they wait until this one is sent.
+        // Resuming may deliver more pieces at once. `#editing` is still set, so they wait until this piece is sent.
         controller.resume()
         this.#pass(controller, text)
         this.#editing = null

@@ -1,4 +1,4 @@
-/** Frees the buffers of streamed bodies early, so that a long body takes no more memory than a short one. */
+/** Frees the buffers of streamed bodies early, so that memory does not grow with the length of a body. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
@@ -6,19 +6,19 @@ import { runInNewContext } from 'node:vm'
 const COLLECTION_BYTES = 4 * 1024 * 1024
 
 /**
- * Each piece of a body is a buffer outside of V8's heap. V8 sees only its small object, so it would collect garbage only after tens of
- * megabytes of such buffers.
+ * Counts the buffers that hold pieces of bodies. V8 sees only their small objects, not their bytes outside its heap, and so would collect
+ * them only after tens of megabytes.
  */
 export class BodyMemory {
   readonly #collect: () => void
   #bytes = 0
 
-  /** `collect` frees young objects. */
+  /** `collect` runs V8's collection of young objects. */
   constructor(collect: () => void = collectYoung()) {
     this.#collect = collect
   }
 
-  /** Must be called for each piece. */
+  /** Counts a piece. Must be called for each. */
   passed(bytes: number): void {
     this.#bytes += bytes
     if (this.#bytes < COLLECTION_BYTES) return

@@ -16,9 +16,9 @@ const SMALL_BYTES = 4 * 1024
 /** Destroying the returned stream does not destroy the client's connection. */
 export function streamBody(options: {
   readonly client: ClientRequest
-  /** Sends 100 (Continue) to a client that waits for it. */
+  /** Sends 100 (Continue) to a client that waits for it before it sends the body. */
   readonly sendContinue: () => void
-  /** Null: neither a minimum rate nor an idle timeout applies. */
+  /** The limits of the transfer's pace; null: neither a minimum rate nor an idle timeout. */
   readonly pace: PaceLimits | null
   readonly bodies: BodyMemory
 }): Readable {
@@ -27,7 +27,7 @@ export function streamBody(options: {
   const slow = (): void =>
     void body.destroy(new RequestError('request_timeout', 'The request body stopped or is too slow'))
   let smallPieces = 0
-  /** Pieces to be joined, at most until the next turn of the event loop: one write costs far more than its few bytes. */
+  /** Small pieces, to be joined in one write, since each write is costly. None waits longer than one pass of the event loop. */
   let held: Buffer[] = []
   let heldBytes = 0
   const pace = limits === null ? null : new Pace(limits, slow)
@@ -78,7 +78,7 @@ export function streamBody(options: {
   }
   source.pause()
   source.on('data', onData).on('end', onEnd).on('close', onClose)
-  // The HTTP/2 library ends an empty stream even before anything reads it.
+  // The HTTP/2 library ends an empty stream before it is read, so no `end` event will follow.
   if (source.readableEnded) onEnd()
   return body
 }

@@ -8,12 +8,12 @@ export class Cancellation {
   #code: ProblemCode | null = null
   #listener: ((code: ProblemCode) => void) | null = null
 
-  /** Null: not cancelled. */
+  /** The reason of the cancellation; null: the exchange is not cancelled. */
   get code(): ProblemCode | null {
     return this.#code
   }
 
-  /** Calls `end` once, at once if already cancelled. A later listener replaces an earlier one. */
+  /** Calls `end` when the exchange is cancelled, or at once if it is already. A new listener replaces the one before. */
   listen(end: (code: ProblemCode) => void): void {
     this.#listener = end
     if (this.#code !== null) end(this.#code)

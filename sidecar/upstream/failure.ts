@@ -1,4 +1,4 @@
-/** The meaning of a failed exchange with the upstream for the client, and whether it may be tried once more. */
+/** The problem that the client is told when the exchange with the upstream fails, and whether the request may be tried once more. */
 import type { ProblemCode } from '../../pdp/shared/base/problems.ts'
 import type { Permit } from '../enforce/enforce.ts'
 import { FilterError } from '../http/edited-answer.ts'
@@ -15,7 +15,7 @@ const TIMEOUT_CODES = new Set([
 ])
 
 export function failureOf(err: Error): ProblemCode {
-  // Only `streamBody` throws RequestError.
+  // A RequestError comes only from `streamBody`: the client's body stopped or was too slow.
   if (err instanceof RequestError) return 'request_timeout'
   if (err instanceof FilterError || err instanceof PdpUnavailable) return err.code
   return TIMEOUT_CODES.has(codeOf(err)) ? 'upstream_timeout' : 'upstream_unavailable'

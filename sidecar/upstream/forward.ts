@@ -35,21 +35,21 @@ export type Forwarding = {
   readonly requestId: string
   /** Replaces the client's field; null: the client's passes unchanged. */
   readonly traceparent: string | null
-  /** Sends 100 (Continue) to a client that waits for it. */
+  /** Sends 100 (Continue) to a client that waits for it before it sends the body. */
   readonly sendContinue: () => void
   /** Fields to add to the response, names and values alternating. */
   readonly answerFields: readonly string[]
   /** True: the client came in by its session. */
   readonly ofSession: boolean
-  /** CORS fields, names and values alternating, for an answer to which the service adds none. */
+  /** CORS fields for an answer in which the service has none. Names and values alternate. */
   readonly cors: readonly string[]
   /** Counts the bytes of the answer's body. */
   readonly sent: { bytes: number }
-  /** Ends the exchange early. */
+  /** Ends the exchange early when its permission ends. */
   readonly cancellation: Cancellation
-  /** The last event of a stream that is ended early; null: the client knows no such event. */
+  /** Writes the last event of an event stream that is ended early; null: the client expects no such event. */
   readonly lastEvent: ((code: ProblemCode) => string) | null
-  /** Makes the session id for the client out of that of an MCP server; null: it passes unchanged. */
+  /** Makes the client's session id from that of an MCP server; null: the service's fields pass unchanged. */
   readonly seal: ((session: string) => string) | null
 }
 export type ForwardDeps = {
@@ -57,7 +57,7 @@ export type ForwardDeps = {
   /** The Host field for the upstream; null: the client's. */
   readonly hostField: string | null
   readonly rules: HeaderRules
-  /** The names that `rules` was made from. */
+  /** The route file's names of header fields, from which `rules` was made. */
   readonly headers: HeaderNames
   /** Limits for a client that sends a body or reads a response. */
   readonly pace: PaceLimits
@@ -66,7 +66,7 @@ export type ForwardDeps = {
   readonly publicPort: number
   /** True: the file has a sign-in, so the service must not set the cookies of the sidecar. */
   readonly keepsCookies: boolean
-  /** Counts answers that are held until they are edited. */
+  /** The memory of answers that are held until they are edited. */
   readonly held: HeldAnswers
 }
 /** `answered`: the response has begun or is complete. Otherwise the client got no byte of a response. */
@@ -91,7 +91,7 @@ function fieldsFor(permit: Permit, forwarding: Forwarding, { rules, publicPort, 
   const { client, origin, requestId, traceparent } = forwarding
   const { version } = request
   const { hostname, port } = origin.host ?? request.host
-  // A port that is not served is left out, since upstreams would use it in links.
+  // Upstreams use the port in links, so one that the sidecar does not serve is left out.
   const isServed = port !== null && (Number(port) === publicPort || Number(port) === client.localPort())
   const forwarded = { for: origin.address, host: isServed ? `${hostname}:${port}` : hostname, proto: origin.scheme }
   const audience = route.upstream?.assertionAudience ?? null
@@ -123,7 +123,6 @@ function dispatch(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): Pr
 export const timeoutOf = ({ route }: Permit, { upstream }: ForwardDeps): number =>
   route.upstreamHeadersMs ?? upstream.headersTimeoutMs
 
-/** Builds the upstream request for a permitted request. */
 export function requestTo(permit: Permit, forwarding: Forwarding, deps: ForwardDeps): UpstreamRequest {
   const { request, identity } = permit
   const { rules } = deps
@@ -152,7 +151,7 @@ export function sentTarget(
   if (stripPath === null && addPath === null) return raw
   const rest = raw.slice(stripPath?.length ?? 0)
   if (!raw.startsWith(stripPath ?? '/') || !/^(?:[/?]|$)/.test(rest)) {
-    // In shadow mode a path that the route does not have passes, too.
+    // In shadow mode the request passes even if its path does not begin with the route's prefix.
     if (shadow) return raw
     throw new TypeError(`${id} does not have this path`)
   }
@@ -160,7 +159,7 @@ export function sentTarget(
   return sent.startsWith('/') ? sent : `/${sent}`
 }
 
-/** RFC 9110 section 15: a larger number is no status. */
+/** The largest number that can be a status (RFC 9110 section 15). */
 const STATUS_MAX = 599
 /** How many informational responses are forwarded: they are sent even if the client does not read. */
 const INFORMED_MAX = 16
@@ -187,10 +186,10 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
   /** Builds the trailers that end the response early in an orderly way; null: they cannot. */
   #ending: ((code: ProblemCode) => [string, string][]) | null = null
   #bodyBytes = -1
-  /** The time of the first informational response, or of the last part of the body after it. */
+  /** The time of the first informational response, or of the last piece of the request's body sent after it. */
   #informedAtMs: number | null = null
   #informedCount = 0
-  /** The head of an answer of which nothing is sent yet, so it can still fail: Node sends it with the first part of the body. */
+  /** The head of the answer until Node sends it with the first piece of the body; before that the answer can still become an error. */
   #head: { readonly status: number; readonly fields: string[] } | null = null
   /** The complete body, sent in one write with the header section: two writes cost three times as much. */
   #whole: Buffer | null = null
@@ -224,7 +223,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     const { client, res, answerFields, ofSession, cors, cancellation } = this.#relaying
     const { keepsCookies } = this.#deps
     if (status < 200) return void this.#inform(status, controller.rawHeaders)
-    // An HTTP/2 client would get a reset stream.
+    // Such a status is an error: an HTTP/2 client would get a reset stream.
     if (status > STATUS_MAX) return void this.#fail(new Error(`the upstream answered with the status ${status}`))
     if (hasOtherCoding(controller.rawHeaders))
       return void this.#fail(new Error('the upstream used an unknown transfer coding'))
@@ -240,7 +239,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
       this.#begin()
       if (!this.#over) res.flushHeaders()
     } else if (client.version === '2') {
-      // The client gets the head at once, unless the connection breaks with it: that is known one turn after the broken connection closes.
+      // The head is sent at once, but first a connection that broke with it gets one pass of the event loop to report its error.
       setImmediate(setImmediate, () => this.#begin())
     }
   }
@@ -266,7 +265,7 @@ export class AnswerRelay implements Dispatcher.DispatchHandler {
     this.#begin()
     if (this.#over) return
     const { client, res } = this.#relaying
-    // The library would make up a final response.
+    // The library would else make up a final response.
     if (!res.headersSent) return void this.#fail(new Error('the upstream sent no final response'))
     const trailers = pairsOf(downstreamFields(rawFields(controller.rawTrailers))).filter(([name]) => mayTrail(name))
     if (trailers.length > 0) res.addTrailers(trailers)

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import symbols from 'undici/lib/core/symbols.js'
 
-/** Members of undici's parser that it does not promise to keep. */
+/** Private members of undici's parser: a new version may change them. */
 type Parser = {
   /** Names and values alternating. */
   headers: readonly Buffer[]

@@ -36,7 +36,7 @@ export function createTrailerSender(
       const fail = (err: Error): void => {
         clearTimeout(late)
         body.destroy()
-        // After the response has begun, its own stream reports errors.
+        // After the response has begun, its stream reports the error instead.
         if (!answered) handler.onResponseError?.(controller, err)
         answered = true
       }
@@ -60,7 +60,7 @@ export function createTrailerSender(
         // If the upstream has answered and closed, the rest of the body is not needed.
         res.on('close', () => body.destroy())
       })
-      // Without a listener, Node would report neither the switch nor the end of the connection.
+      // Without this listener, Node would report neither the switch of protocols nor the connection's end.
       out.on('upgrade', (_res, socket) => {
         socket.destroy()
         fail(new Error('the upstream switched protocols unasked'))
@@ -96,7 +96,7 @@ function sendBody(
 
 const END_OF_HEAD = /\r?\n\r?\n/
 const INFORMATIONAL = /^HTTP\/1\.[01] 1\d\d/
-/** Node's parser overlooks a coding that a tab follows, and Node then drops the tab. */
+/** Matches a coding followed by a tab: Node's parser overlooks the coding, and Node then drops the tab. */
 const CODING_WITH_TAB = /^transfer-encoding:.*\t/im
 
 /** Keeps the header section of the response as it arrives, to look for what Node hides. */

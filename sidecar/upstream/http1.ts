@@ -21,19 +21,18 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
       // Responses may be idle for long; the client or the upstream ends them.
       bodyTimeout: 0,
       maxHeaderSize: headerBytesMax,
-      // `http1-parser.ts` is made for this parser of undici, so the environment must not choose the other.
+      // The code of `http1-parser.ts` fits only this parser of undici, so no environment variable may choose another one.
       useMilo: false,
     })
   const pools = options.perClient ? poolsByClient(() => poolOf(connectionsMax)) : onePool(poolOf(connectionsMax))
   // A separate pool: slow WebSocket handshakes delay no other requests. A connection leaves it after its handshake.
   const handshakes = poolOf(options.handshakesMax)
-  // Each request with trailers has its own connection: Node's client drops surplus bytes of an answer only until the next
-  // request, so late ones would be the beginning of the next answer.
+  // Each request with trailers has its own connection: late surplus bytes of its answer would else be read as the next answer.
   const agentOptions = { keepAlive: false, maxSockets: connectionsMax }
   const agent = origin.startsWith('https:') ? new HttpsAgent({ ...agentOptions, ...tls }) : new HttpAgent(agentOptions)
   const trailerSender = createTrailerSender({ ...options, agent })
-  // One server name for all requests: undici opens a new connection when it changes, and by default derives it from the
-  // Host field. Its types lack this option.
+  // One server name for all requests: undici derives it from the Host field by default, and opens a new connection when it changes. Its
+  // types lack this option.
   const servername = options.serverName ?? new URL(origin).hostname
   const named = ({ method, path, headers, body, headersTimeoutMs: ofRoute }: UpstreamRequest) => ({
     method,
@@ -42,8 +41,8 @@ export function createHttp1Upstream(options: UpstreamOptions): Upstream {
     body,
     servername,
     ...(ofRoute !== null && { headersTimeout: ofRoute }),
-    // An upstream that does not read a body would parse it as the next request on this connection. A response does not
-    // prove that the body was read, so the connection is closed, and `Connection: close` announces it.
+    // The connection is closed after a request with a body, even when the response has come: an upstream that has not read the body would
+    // parse its bytes as the next request. `Connection: close` announces the end.
     ...(body !== null && !reuseAfterBody && { reset: true }),
   })
 
@@ -107,7 +106,7 @@ function connectorTo(upstream: UpstreamOptions, options: Connectors.BuildOptions
       const [, connection] = made
       connection?.on('error', markBroken)
       done(...made)
-      // With an error undici passes no connection, though its types say so.
+      // After an error undici passes no connection here, although its types promise one.
       if (connection instanceof Socket) acceptValid(connection)
     })
 }

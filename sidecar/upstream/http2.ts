@@ -16,7 +16,6 @@ import {
   type UpstreamRequest,
 } from './upstream.ts'
 
-/** One connection and its open streams. */
 type Connection = { readonly session: ClientHttp2Session; streams: number; streamsMax: number }
 
 const END_STREAM = 0x1
@@ -24,7 +23,7 @@ const END_STREAM = 0x1
 const STREAMS_MAX = 100
 /** Memory for the bodies of these streams in megabytes; beyond it the library refuses streams. */
 const SESSION_MB_MAX = 32
-/** A PING is sent so often, and an upstream that does not answer it in time is dead. */
+/** The time between two PINGs on a busy connection. An upstream that does not answer one within `PROBE_ANSWER_MS` is dead. */
 const PROBE_EVERY_MS = 15_000
 const PROBE_ANSWER_MS = 10_000
 
@@ -48,7 +47,7 @@ export function createHttp2Upstream(options: UpstreamOptions): Upstream {
     })
     session.on('goaway', leave)
     session.on('close', leave)
-    // Each stream also emits this error, and handles it.
+    // The error is not handled here: each stream emits it too, and ends its own request.
     session.on('error', leave)
     probe(session, () => connection.streams > 0)
     return connection
@@ -148,7 +147,7 @@ function carry(options: {
   controller.source = stream
   const late = headersTimeoutMs === null ? undefined : setTimeout(() => finish(headersTimeout()), headersTimeoutMs)
   let over = false
-  /** True once END_STREAM has arrived: then the response is complete (RFC 9113 section 8.1). */
+  /** True once END_STREAM has arrived: the response is then complete (RFC 9113 section 8.1), whatever happens to the stream. */
   let isWhole = false
   // The library also ends a stream that was reset without an error, but only after it has closed the stream.
   const push = stream.push
@@ -162,7 +161,7 @@ function carry(options: {
     if (over) return
     over = true
     clearTimeout(late)
-    // After a complete response, the rest of the request is not needed.
+    // Aborts also after a complete response, since nobody needs the rest of the request.
     if (failure !== null || !stream.writableEnded) aborting.abort()
     if (body !== null && !Buffer.isBuffer(body)) body.destroy()
     if (failure === null) handler.onResponseEnd?.(controller, {})

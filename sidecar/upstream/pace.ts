@@ -20,7 +20,7 @@ export class Pace {
   #isSlow = false
   #timer: NodeJS.Timeout | undefined
 
-  /** `onSlow` is called at most once. */
+  /** Calls `onSlow` at most once, when the transfer is idle or too slow. */
   constructor(limits: PaceLimits, onSlow: () => void) {
     this.#limits = limits
     this.#onSlow = onSlow
@@ -49,7 +49,7 @@ export class Pace {
     clearTimeout(this.#timer)
   }
 
-  /** Milliseconds left until the average rate is too low. */
+  /** The milliseconds until the average rate is too low. */
   #left(): number {
     const { graceMs, bytesPerSecondMin } = this.#limits
     if (bytesPerSecondMin === 0) return Number.POSITIVE_INFINITY
@@ -65,7 +65,7 @@ export class Pace {
     if (!this.#waiting) return
     const silentMs = performance.now() - this.#lastMs
     const leftMs = Math.min(this.#limits.idleMs, this.#left()) - silentMs
-    // A timer may fire slightly early.
+    // A timer may fire slightly early, so a millisecond left counts as none.
     if (leftMs <= 1) this.#end()
     else this.#arm(leftMs)
   }

@@ -20,12 +20,12 @@ const SPACE = 0x20
 const TAB = 0x09
 
 const TRANSFER_ENCODING = 'transfer-encoding'
-/** Matches `chunked` without a tab, since the parsers overlook a coding that a tab follows. */
+/** Matches `chunked`, but not with a tab: the parsers overlook a coding that a tab follows. */
 const CHUNKED = /^chunked *$/i
 
 /**
- * True if there is a transfer coding other than a single `chunked`. None of our parsers decodes it, and some codings make them
- * misread where the body ends (RFC 9112 section 6.1).
+ * True if the answer has a transfer coding other than one `chunked`. Our parsers decode no other, and some make them miss the end of the
+ * body (RFC 9112 section 6.1).
  */
 export function hasOtherCoding(raw: RawFields): boolean {
   let codings = 0

@@ -17,13 +17,12 @@ export type UpstreamRequest = {
   readonly trailers: () => readonly [string, string][]
   /** True: no timeout for the header section of the response, unless the route has one. */
   readonly patient: boolean
-  /** Replaces the upstream's own; null: the route has none. */
+  /** The longest wait for the answer's head on this route, in milliseconds; null: the upstream's own limit. */
   readonly headersTimeoutMs: number | null
   readonly sender: Sender
 }
 /** Identifies the client, for upstream connections that are not shared between clients. */
 export type Sender = {
-  /** The client's connection. */
   readonly connection: ClientConnection
   /** The client's address and subject: a proxy may send requests of several clients on one connection. */
   readonly name: string
@@ -34,7 +33,7 @@ export type Upstream = {
   readonly version: '1.1' | '2'
   /** Longest silence before the header section of a response, in milliseconds. */
   readonly headersTimeoutMs: number
-  /** Calls the handler as undici does. Throws only when nothing was sent. */
+  /** Sends the request and calls the handler as undici does. Throws only if nothing was sent. */
   send(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void
   /** Like `send`, for a WebSocket handshake. Null: this HTTP version does not support it. */
   readonly upgrade: ((request: UpstreamRequest, handler: Dispatcher.DispatchHandler) => void) | null
@@ -42,7 +41,7 @@ export type Upstream = {
 }
 export type UpstreamOptions = {
   readonly origin: string
-  /** Path of a unix socket to connect to, in place of the host and port of `origin`; null: none. */
+  /** The unix socket to connect to, instead of the host and port of `origin`; null: there is no socket. */
   readonly socketPath: string | null
   /** The name that the certificate must be for; null: the host of `origin`. */
   readonly serverName: string | null
@@ -68,7 +67,7 @@ export function serverNameOf({ origin, serverName }: Pick<UpstreamOptions, 'orig
 export class Controller implements Dispatcher.DispatchController {
   rawHeaders: string[] = []
   rawTrailers: string[] = []
-  /** The response stream, once it exists. */
+  /** The stream of the response; null until it exists. */
   source: Readable | null = null
   readonly #abort: (reason: Error) => void
   #paused = false
@@ -111,6 +110,6 @@ export class RefusedError extends Error {
   override readonly name = 'RefusedError'
 }
 
-/** Has the same error code as undici's timeout, to distinguish it from a failed connection. */
+/** The error for a late head, with the code of undici's timeout, which distinguishes it from a failed connection. */
 export const headersTimeout = (): Error =>
   Object.assign(new Error('the upstream did not answer in time'), { code: 'UND_ERR_HEADERS_TIMEOUT' })

@@ -20,7 +20,7 @@ export function createFrameFollower() {
   function payloadLength(): number {
     const length = (header[1] ?? 0) & 0x7f
     if (length === 126) return header.readUInt16BE(2)
-    // Lengths beyond 2^53 are inexact, but such a frame never ends in practice.
+    // A length beyond 2^53 becomes inexact, which does no harm: such a frame never ends in practice.
     return length === 127 ? Number(header.readBigUInt64BE(2)) : length
   }
 

@@ -54,7 +54,7 @@ export function openTunnel(permit: Permit, tunneling: Tunneling, deps: ForwardDe
   return promise
 }
 
-/** The subprotocol `bearer` for the answer: a browser ends a connection whose answer names none of those it asked for. */
+/** Adds the subprotocol `bearer` to the answer: a browser ends a connection whose answer names no protocol that it asked for. */
 function bearerProtocol(
   { route }: Permit,
   { raw }: Tunneling['client'],
@@ -68,8 +68,8 @@ const PROTOCOLS = 'sec-websocket-protocol'
 const SWITCHING = 101
 
 /**
- * True if the upstream answers as a WebSocket server, which alone knows the answer to the key (RFC 6455 section 4.1). Any other service
- * that can be made to answer with status 101 would read the client's next bytes as requests.
+ * True if the answer has the right reply to the client's key, which only a WebSocket server makes (RFC 6455 section 4.1). Another service
+ * that answered 101 would read the client's next bytes as requests.
  */
 function switchesToWebSocket(fields: readonly string[], key: string): boolean {
   const expected = createHash('sha1').update(`${key}${ACCEPT_GUID}`).digest('base64')
@@ -118,7 +118,7 @@ function relay(options: {
   }
 
   client.on('data', (chunk) => {
-    // After the permission has ended, nothing from the client reaches the upstream.
+    // The client's bytes are dropped when the permission has ended.
     if (cancelledWith !== null || upstream.destroyed) return
     if (!upstream.write(chunk)) client.pause()
   })

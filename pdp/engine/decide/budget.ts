@@ -1,4 +1,4 @@
-/** Counts the tuples that a check visits, and notes why it could not visit more: a bound, or missing rows. */
+/** Counts the tuples that a check visits, and notes what stopped it: a bound, or missing rows. */
 
 const GONE_THROUGH_MAX = 1_000
 
@@ -18,12 +18,12 @@ export class Budget {
     return this.#tuplesMax - this.tuplesCount
   }
 
-  /** How many parents or usersets of one relation are visited one by one; a relation with more is searched from the subject's side. */
+  /** How many parents or usersets of one relation are visited singly. A relation with more is searched from the subject's side. */
   get goneThroughMax(): number {
     return Math.min(GONE_THROUGH_MAX, this.left)
   }
 
-  /** Counts tuples before they are visited. @returns false when there are too many, and counts none, so that fewer still fit. */
+  /** Counts tuples before their visit. @returns false for too many, without counting them, so that a smaller number still fits. */
   count(tuples: number): boolean {
     if (this.tuplesCount + tuples > this.#tuplesMax)
       return this.limited(`more than ${this.#tuplesMax} tuples would have to be visited`)

@@ -9,11 +9,11 @@ export type Relations = ReadonlyMap<string, Expression>
 
 const COLON = ':'.charCodeAt(0)
 
-/** A userset holds itself, whatever its relation says. */
+/** True for `object#relation` itself: a userset always holds itself, whatever the relation's rules. */
 export const isUsersetOf = (subject: string, object: string, relation: string): boolean =>
   subject.length === object.length + 1 + relation.length && subject === `${object}#${relation}`
 
-/** Is the relation a membership tier of the journal's own organization? */
+/** True for a membership tier of the journal's own organization. */
 export function isTierOf(log: JournalId, object: string, relation: string): boolean {
   if (object.length !== 'organization:'.length + log.length || !object.startsWith('organization:')) return false
   return MEMBERSHIP_RELATIONS.has(relation) && object.endsWith(log)
@@ -23,7 +23,7 @@ export class CheckTerms {
   readonly #log: JournalId
   readonly #model: Model
   readonly #subject: string
-  /** The subject's type as models write it: `user`, or `group#member` for a userset. Null until it is first needed. */
+  /** The subject's type in the form of models: `user`, or `group#member` for a userset. Null until first needed. */
   #subjectType: string | null = null
   #lastType = ''
   #lastRelations: Relations | undefined
@@ -69,12 +69,12 @@ export class CheckTerms {
     return allowed.types.has(this.#subjectType) || allowed.usersets.has(this.#subjectType)
   }
 
-  /** Is the subject a plain subject of the type? A userset is not: only tuples that name it hold it. */
+  /** True for a plain subject of the type. A userset is none: only tuples with its own name hold it. */
   isOf(type: string): boolean {
     return this.#subject.startsWith(`${type}:`) && !this.#subject.includes('#')
   }
 
-  /** Does a tuple that names the userset count under the model, and may the userset hold the subject? */
+  /** True if the model allows tuples with this userset, and the userset may hold the subject. */
   lets(allowed: Direct | null, userset: Userset): boolean {
     if (userset.isWildcard) return allowed?.wildcards.has(userset.type) === true && this.isOf(userset.type)
     return allowed === null || allowed.usersets.has(userset.type)

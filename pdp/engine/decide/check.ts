@@ -1,4 +1,4 @@
-/** One permission check: relationships and memberships, or a permission key of a role. Everything else is a denial. */
+/** One permission check. Only relationships, memberships, and permission keys of roles allow; all else is a denial. */
 
 import type { PermissionCheck, Reason, UndecidedCode } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -20,9 +20,9 @@ export type CheckInput = {
   readonly organization: JournalId
   /** `type:id`, `type:id#relation` or `type:*`. */
   readonly subject: string
-  /** The view that relations are read from, if not the stored one: it differs by the tuples that the question adds or removes. */
+  /** The view from which relations are read; absent: the stored one. It differs by the tuples that the question adds or removes. */
   readonly relationView?: View | undefined
-  /** The app whose roles answer permission keys on the organization itself. */
+  /** The app whose roles answer permission keys on the organization; null: no app is named. */
   readonly app: string | null
   readonly explain?: boolean
   /** The most tuples that may be visited. Default `TUPLES_PER_CHECK_MAX`. */
@@ -35,12 +35,12 @@ export type CheckInput = {
 export type Answer = {
   readonly allowed: boolean
   readonly code: ReasonCode
-  /** Why the answer is as it is; only with `explain`. */
+  /** The explanation of the answer; only with `explain`. */
   readonly reason?: Reason
 }
 
 const LETTER_A = 'a'.charCodeAt(0)
-/** A slice that is never used up. */
+/** A slice of time without an end. */
 const ENDLESS = new Slice(Number.POSITIVE_INFINITY)
 const NOTHING_HELD = denied('none')
 const SUSPENDED = denied('membership_suspended')
@@ -52,7 +52,7 @@ const ALLOWED: { readonly [W in Way]: Answer } = {
   model: { allowed: true, code: 'model' },
 }
 
-/** Does the error concern one check only, so that the other checks of the request still have answers? */
+/** True for an error that concerns only one check: the request's other checks still get answers. */
 export const isUndecided = (error: unknown): error is PdpError & { readonly code: UndecidedCode } =>
   error instanceof PdpError && (error.code === 'evaluation_limit' || error.code === 'condition_failed')
 
@@ -115,18 +115,18 @@ function answerOf(slice: Slice, question: Question, begun: Search | null): Slice
   const own = isOwn(asked.organization, resource)
   const tier = own && MEMBERSHIP_RELATIONS.has(check.relation)
   const byRole = app || (own && isPermissionQuestion(model, check.relation))
-  // An app's keys are held through roles only.
+  // An app's keys are never in tuples, only in roles.
   const byTuple = !app && (tier || isRelation(model, check))
   // Tuples do not count while a membership is not active, so no relation has to be evaluated then.
   const isHeld = node !== null && (membership == null || membership.status === 'active')
-  // All parts are evaluated even when rows are missing, so that one load brings the rows of all.
+  // No part is skipped when rows are missing, so that one load brings the rows of all parts.
   const isAsked = byTuple && isHeld
   const near = isAsked && begun === null ? nearOf(question) : null
   let related: Truth = near === null ? FALSE : answerNear(slice, near, question)
   let way: Way = near === null ? 'tuple' : near.way
   let undecided: unknown = null
   if (isAsked && (near === null || related === UNKNOWN)) {
-    // The object is made again here: a parameter that is passed on would have to be allocated for every check.
+    // A new object, although `question` is equal: a parameter that is passed on would be allocated for every check.
     const far = searched(slice, { view, model, asked, check }, begun)
     if (far instanceof Paused) return far
     related = far.related
@@ -194,7 +194,7 @@ function visit(slice: Slice, search: Search, { asked: { meter }, check }: Questi
   }
 }
 
-/** Is the resource the organization itself? Compares without making a new string. */
+/** True for the organization itself. Compares without making a new string. */
 function isOwn(organization: string, resource: string): boolean {
   if (resource.length !== 'organization:'.length + organization.length) return false
   return resource.startsWith('organization:') && resource.endsWith(organization)
@@ -242,7 +242,7 @@ function declaringApps(view: View, app: string | null, key: string): readonly st
   return roles.some(({ permissions }) => permissions.includes(key)) ? [ANY_APP] : NOWHERE
 }
 
-/** A detail for a denial when other apps declare the key, but not the app whose roles count. */
+/** Details of a denial whose key is declared by other apps, but not by the app whose roles count. */
 function ofAnotherApp({ view, asked: { app }, check: { relation, resource } }: Question): readonly string[] {
   const apps = typeOf(resource) === 'app' ? NOWHERE : (declaringApps(view, ANY_APP, relation) ?? NOWHERE)
   if (apps === NOWHERE) return []

@@ -11,10 +11,10 @@ export type AskedRelation = {
   readonly object: string
   readonly relation: string
   readonly allowed: NonNullable<Direct['conditional']>
-  /** Collects a sentence for each condition that is false; null without `explain`. */
+  /** Collects one sentence per false condition; null without `explain`. */
   readonly unmet: string[] | null
 }
-/** Why it cannot be decided whether a tuple counts. `missing`: parameters that have no value. */
+/** The reason why it is unknown whether a tuple counts. `missing`: parameters without a value. */
 export type Doubt = { readonly message: string; readonly missing: readonly string[] }
 /** A subject of a tuple that counts; with a doubt, of one that perhaps counts. */
 export type Named = { readonly subject: string; readonly doubt: Doubt | null }
@@ -36,7 +36,7 @@ export class ConditionalTuples {
     this.#run = run
   }
 
-  /** Is there a tuple with exactly this subject, and does it count? Null while rows are missing. */
+  /** True or a doubt if a tuple names exactly this subject and counts. Null while rows are missing. */
   names(place: AskedRelation, subject: string): boolean | Doubt | null {
     const { object, relation, allowed } = place
     if (!allowed.has(isWildcard(subject) ? subject : subjectType(subject))) return false
@@ -45,7 +45,7 @@ export class ConditionalTuples {
     return condition !== null && this.#counts(place, { subject, condition })
   }
 
-  /** Tuples whose subjects are of `kind` and `isWanted`. Undefined while rows are missing; null for more than `countMax`. */
+  /** The tuples that count, with subjects of `kind` and `isWanted`. Undefined while rows are missing; null for more than `countMax`. */
   met(
     place: AskedRelation,
     wanted: {

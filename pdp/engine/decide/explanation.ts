@@ -38,10 +38,7 @@ export const undecidedReason = ({
   details: [message],
 })
 
-/**
- * The chain from the resource down to the subject. A subgoal is decided after its witness, so the chain has no cycle. A subgoal
- * on which several operands depend is listed once.
- */
+/** The chain from the resource to the subject, each subgoal once. It has no cycle: a subgoal is decided after the one that proves it. */
 function pathTo(root: Subgoal): readonly ReasonStep[] {
   const path: ReasonStep[] = []
   const told = new Set<Subgoal>()
@@ -59,7 +56,7 @@ function pathTo(root: Subgoal): readonly ReasonStep[] {
   return path
 }
 
-/** Tuples of which any one would turn the denial into an allow, and tuples that would do so if their condition were true. */
+/** Tuples of which each alone would turn the denial into an allow, and tuples that would if their condition were true. */
 function wantingIn(
   root: Subgoal,
   spend: Spend,
@@ -88,9 +85,9 @@ function wantingIn(
       for (const edge of edges) if (edge.to.truth !== TRUE) todo.push({ goal: edge.to, by: edge })
       continue
     }
-    // No tuple can help while a condition cannot be evaluated.
+    // While a condition cannot be evaluated, no further tuple can help.
     if (!goal.complete) continue
-    // One tuple can satisfy one missing operand, and none can undo an exclusion.
+    // Only a goal that lacks a single operand can be helped by one tuple. No tuple undoes an exclusion.
     const wanting = edges.filter(({ to, negative }) => to.truth !== (negative ? FALSE : TRUE))
     const [only] = wanting
     if (wanting.length === 1 && only !== undefined && !only.negative) todo.push({ goal: only.to, by: only })
@@ -131,7 +128,7 @@ function exclusionsFor(root: Subgoal): readonly string[] {
   return [...found]
 }
 
-/** Further reasons for a denial: names that nothing declares, and a membership that does not count. */
+/** More reasons for a denial: names that no model declares, and a membership that is not active. */
 export function denialDetails(
   view: View,
   model: Model,
@@ -164,7 +161,7 @@ export function denialDetails(
 
 const OURS: ReadonlySet<string> = new Set([...SUBJECT_TYPES, 'app'])
 
-/** The edges of a goal, the last of its definition first, so that a stack takes the first one next. */
+/** The edges of a goal, last operand first, so that a stack takes the first operand next. */
 function* edgesOf(goal: Subgoal): Iterable<Edge> {
   for (let edge = goal.edges; edge !== null; edge = edge.previous) yield edge
 }

@@ -8,13 +8,13 @@ import type { ConditionDefinition } from './conditions/condition.ts'
 
 /** Which subjects a relation's own tuples may name. A stored tuple that is not allowed does not count. */
 export type Direct = {
-  /** `user` */
+  /** Subjects by type, such as `user`. */
   readonly types: ReadonlySet<string>
-  /** `user:*` */
+  /** Wildcards, such as `user:*`. */
   readonly wildcards: ReadonlySet<string>
-  /** `group#member` */
+  /** Usersets, such as `group#member`. */
   readonly usersets: ReadonlySet<string>
-  /** Subjects, written as above, whose tuples count with one of these conditions; null when there are none. */
+  /** Conditions by subject in the forms above: a tuple of the subject counts only with one of them; null: there are no conditions. */
   readonly conditional: ReadonlyMap<string, ReadonlyMap<string, ConditionDefinition>> | null
 }
 export type Expression =
@@ -22,7 +22,7 @@ export type Expression =
   | { readonly kind: 'union' | 'intersection'; readonly parts: readonly Expression[] }
   | { readonly kind: 'exclusion'; readonly base: Expression; readonly subtract: Expression }
   | { readonly kind: 'computed'; readonly relation: string }
-  /** `relation from tupleset` */
+  /** Everybody with `relation` of an object that `tupleset` names. */
   | { readonly kind: 'from'; readonly tupleset: string; readonly relation: string; readonly parents: Direct }
 /** A rule `relation from tupleset`. */
 export type From = Extract<Expression, { kind: 'from' }>
@@ -31,10 +31,10 @@ export type Model = ReadonlyMap<string, ReadonlyMap<string, Expression>>
 
 export const NO_MODEL: Model = new Map()
 
-/** Types that any model may name. An app whose model defines relations for one of them, such as `group`, owns that type. */
+/** Types that all models may name. An app whose model defines relations of one, such as `group`, owns this type. */
 export const SUBJECT_TYPES: ReadonlySet<string> = new Set(['user', 'service', 'group', 'organization'])
 
-/** Merges the models of all apps. Each type is declared by one app only; naming a subject type without relations declares nothing. */
+/** Merges all apps' models. Only one app may declare a type; naming a subject type without relations declares nothing. */
 export function mergeModels(models: readonly Model[]): Model {
   const declared = models.flatMap((model) => [...model])
   return new Map(declared.filter(([type, relations]) => relations.size > 0 || !SUBJECT_TYPES.has(type)))

@@ -17,7 +17,7 @@ export const NEAR_TUPLES = 100
 /** How many parents or usersets of one relation are followed. */
 const FAN_OUT_MAX = 8
 
-/** The relation that is being answered. `relations`: all of the object's type. */
+/** A relation whose answer is being computed. `relations`: all relations of the object's type. */
 type OpenRelation = {
   readonly object: string
   readonly relations: Relations
@@ -36,7 +36,7 @@ export class Near {
   readonly #view: View
   readonly #log: JournalId
   readonly #subject: string
-  /** Null without a model. */
+  /** The model's terms; null without a model. */
   readonly #terms: CheckTerms | null
   #levelMax = 0
 

@@ -21,7 +21,7 @@ export class OwnTuples {
   readonly #budget: Budget
   readonly #explains: boolean
   readonly #run: ConditionRun | null
-  /** Null until a relation allows a condition, as few do. */
+  /** Reads tuples with a condition; null until a relation allows one, as few do. */
   #conditional: ConditionalTuples | null = null
   /** Doubts by the subgoal that they keep from being decided. */
   readonly #doubts = new Map<Subgoal, Doubt[]>()
@@ -61,7 +61,7 @@ export class OwnTuples {
 
   /** A subgoal for a tuple in doubt that leads to `to`: false when `to` is false, and otherwise undecided. */
   inDoubt(to: Subgoal, doubt: Doubt): Subgoal {
-    // It is never completed, so it never becomes true.
+    // `both` is never completed, so it can become false but never true.
     const both = new Subgoal(to.object, to.type, to.relation, null, 'all')
     lean(new Edge({ from: both, to, negative: false, byRule: true, steps: null }))
     this.doubted(both, doubt)
@@ -77,7 +77,7 @@ export class OwnTuples {
     return new PdpError('condition_failed', first.message, { missingContext: [...missing].sort() })
   }
 
-  /** Decides a membership tier. Only a membership gives it, and no tier implies another unless the model says so. */
+  /** Decides a membership tier: only a membership gives a tier, and a tier implies another only if the model says so. */
   tier(goal: Subgoal, allowed: Direct | null): boolean {
     const { relation } = goal
     if (!this.#terms.mayName(allowed)) return true
@@ -98,13 +98,13 @@ export class OwnTuples {
     return found(goal, 'tuple')
   }
 
-  /** Usersets, and the wildcard that holds the subject, whose conditions are met. */
+  /** The usersets whose conditions are met, and the subject's wildcard likewise. */
   metUsersets(place: AskedRelation, countMax: number): Met | null | undefined {
     const isWanted = (subject: string): boolean => !isWildcard(subject) || this.#terms.isOf(subjectType(subject))
     return this.conditions.met(place, { kind: 'usersets', isWanted, countMax })
   }
 
-  /** Decides by the groups of the subject, so that a large group costs nothing. `doubt`: about the tuple that names the group. */
+  /** Looks among the subject's own groups, so that a large group costs nothing. `doubt`: about the tuple with the group. */
   group(goal: Subgoal, userset: Userset, doubt: Doubt | null): boolean {
     if (isWildcard(this.#subject)) return true // members of a group are named one by one
     const truth = this.#view.inGroup(this.#log, this.#subject, userset)

@@ -62,7 +62,7 @@ export function asOfIssues(asOfMs: number | undefined): readonly ValidationIssue
 const isActor = (actor: DecideRequest['actor']): boolean =>
   actor === undefined || (actor.type === 'service' && isId(actor.id))
 
-/** Whether the request is certainly valid. It allocates nothing, since most requests are valid. */
+/** True for a certainly valid request. Allocates nothing, since most requests are valid. */
 function isRequest(request: DecideRequest): boolean {
   const { organization, subject, permissions = [], entitlements = [], contextualTuples = [] } = request
   if (permissions.length > CHECKS_MAX || entitlements.length > ENTITLEMENTS_MAX || contextualTuples.length > 0)
@@ -72,7 +72,7 @@ function isRequest(request: DecideRequest): boolean {
   return isId(organization) && isAsked(subject) && permissions.every(isCheck) && entitlements.every(isEntitlementKey)
 }
 
-/** Does what assertRequest does for a single check, and allocates nothing when it is valid. */
+/** Does what assertRequest does, for one check. Allocates nothing for a valid one. */
 export function assertCheck(
   organization: string,
   subject: AskedSubject,

@@ -11,18 +11,18 @@ import type { PlaceOf } from './language/places.ts'
 import type { Direct, Expression, Model } from './model.ts'
 import { subjectType } from './usersets.ts'
 
-/** Tuples of one type and relation whose subjects are of one kind: `user`, `user:*` or `group#member`. */
+/** A kind of tuple: its type, its relation, and its subjects in a model's form: `user`, `user:*` or `group#member`. */
 export type Shape = {
   readonly type: string
   readonly relation: string
   readonly subject: string
-  /** The name of the condition; null for none. */
+  /** The name of the condition; null: no condition. */
   readonly condition: string | null
 }
 
 const ON_AN_APP = 'what is held on an app comes from roles only; grant a role of the app instead'
 
-/** Why tuples of this shape do not count, or null. A type without a model has every relation, with any subject but wildcards. */
+/** The reason why such tuples do not count, or null. A type without a model has every relation, with any subject but wildcards. */
 export function shapeIssue(model: Model, { type, relation, subject, condition }: Shape): string | null {
   if (isDelegation({ object: `${type}:`, relation })) return null
   const relations = model.get(type)
@@ -88,7 +88,7 @@ export function kindsOf({ types, wildcards, usersets, conditional }: Direct): re
   return [...new Set(all)]
 }
 
-/** The list of subjects that the relation's own tuples may name, wherever it is in the expression; there is at most one. */
+/** The subjects that the relation's own tuples may name; the expression has at most one such list. */
 export function directOf(expression: Expression): Direct | null {
   switch (expression.kind) {
     case 'direct':
@@ -104,8 +104,8 @@ export function directOf(expression: Expression): Direct | null {
 }
 
 /**
- * Issues of a model that redefines types with a meaning of ours, each with its place and what to rename. Checked when a model is
- * written, and not for models already in force.
+ * Issues of a model that redefines types to which we give a meaning, each with its position and a renaming. A model is checked when it is
+ * written, not when it is already in force.
  */
 export function reservedTypeIssues(model: Model, placeOf: PlaceOf): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []

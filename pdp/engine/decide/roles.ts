@@ -1,4 +1,4 @@
-/** Finds the roles and permission keys that a subject holds in an organization, for checks and for token claims alike. */
+/** Finds a subject's roles and permission keys in an organization, both for checks and for token claims. */
 import { ENVIRONMENT, type JournalId } from '../../shared/domain/journal.ts'
 import { isWildcard } from '../../shared/domain/names.ts'
 import type { RoleGrant } from '../../shared/domain/role.ts'
@@ -7,7 +7,7 @@ import type { View } from './view.ts'
 /** The most levels of the organization tree. */
 const DEPTH_MAX = 25
 
-/** Where a grant was found: in the organization itself, in an ancestor, or environment-wide. */
+/** The origin of a grant: the organization itself, an ancestor of it, or the whole environment. */
 export type Origin = 'role' | 'role_rolled_down' | 'role_environment'
 export type HeldGrant = { readonly grant: RoleGrant; readonly origin: Origin; readonly log: JournalId }
 export type HeldPermission = { readonly key: string; readonly held: HeldGrant }
@@ -29,7 +29,7 @@ export function ancestors(view: Pick<View, 'organization'>, organization: string
 export function heldGrants(view: View, organization: string, subject: string): readonly HeldGrant[] | undefined {
   const path = ancestors(view, organization)
   if (path === undefined) {
-    // Rows that are needed in any case are asked for too, so that one load brings them and the ancestors.
+    // Also asks for rows that are needed in any case, so that one load brings them together with the ancestors.
     grantsIn(view, organization, subject)
     view.grants(ENVIRONMENT, subject)
     return undefined
@@ -48,7 +48,7 @@ export function heldGrants(view: View, organization: string, subject: string): r
   return missing ? undefined : held
 }
 
-/** Grants held in one organization, directly or through its own groups; none while the membership there is not active. */
+/** Grants in one organization, to the subject or to its groups there. None while the membership is not active. */
 function grantsIn(view: View, log: JournalId, subject: string): readonly RoleGrant[] | undefined {
   if (isWildcard(subject)) return [] // roles are granted to single subjects
   const membership = view.membership(log, subject)
@@ -71,7 +71,7 @@ function grantsIn(view: View, log: JournalId, subject: string): readonly RoleGra
   return held
 }
 
-/** Stands for every app, in a question about no particular one. No app has this id. */
+/** Means "any app" in a question that names no app. No app has this id. */
 export const ANY_APP = '*'
 
 /** Permission keys of the grants: of roles of `app`, or of every app, and of organization-wide roles. Undefined while rows are missing. */

@@ -21,12 +21,12 @@ export class Paused<T> {
 }
 export type Sliced<T> = T | Paused<T>
 
-/** Calls `next` with the value, once a paused evaluation has one. */
+/** Calls `next` with the value: at once, or when the paused evaluation has it. */
 export function after<T, R>(found: Sliced<T>, next: (value: T) => Sliced<R>): Sliced<R> {
   return found instanceof Paused ? new Paused(() => after(found.resume(), next)) : next(found)
 }
 
-/** Work that yields now and then, so that it can pause. */
+/** Work that can pause: it yields from time to time. */
 export type Steps<T> = Generator<undefined, T, undefined>
 
 /** How many items are handled between two yields. */
@@ -42,7 +42,7 @@ export function* finished<T>(paused: Paused<T>): Steps<T> {
   return found
 }
 
-/** Runs to the first yield, and pauses there. */
+/** Runs the work to its first yield and pauses it there. */
 export function begin<T>(steps: Steps<T>): Sliced<T> {
   const { done, value } = steps.next()
   return done === true ? value : new Paused(() => begin(steps))

@@ -7,25 +7,23 @@ import type { ReasonStep } from '../../shared/domain/decision.ts'
 import type { Expression } from './model.ts'
 import { FALSE, TRUE, type Truth, UNKNOWN } from './view.ts'
 
-/** The truth of a subgoal that is not decided yet; UNKNOWN means that it cannot be decided. */
+/** The truth of an undecided subgoal. UNKNOWN, in contrast, means that it cannot be decided. */
 export const OPEN = 2
-/** How an allow came about, for the reason code: by a tuple, a membership, a group that holds the subject, or a rule of a model. */
+/** The way by which an allow holds, for the reason code: a tuple, a membership, a group of the subject, or a rule of a model. */
 export type Way = 'tuple' | 'membership' | 'group' | 'model'
 /** A subgoal is a relation of an object, or an operand in its definition: both an `or`; or it is the `and` of operands (`all`). */
 export type SubgoalKind = 'relation' | 'operand' | 'all'
 
-/** Says that `from` depends on `to` or, if `negative`, on its absence. */
+/** A dependency: `from` depends on `to` or, if `negative`, on its absence. */
 export class Edge {
   readonly from: Subgoal
   readonly to: Subgoal
   readonly negative: boolean
   /** True when a rule of the model makes the dependency, false when a tuple that names a userset does. */
   readonly byRule: boolean
-  /** Steps for an explanation; null when none is asked for. */
+  /** Steps for an explanation; null without one. */
   readonly steps: readonly ReasonStep[] | null
-  /** The previous edge of the same `from`. */
   previous: Edge | null = null
-  /** The next edge to the same `to`. */
   nextUse: Edge | null = null
 
   constructor(options: Pick<Edge, 'from' | 'to' | 'negative' | 'byRule' | 'steps'>) {
@@ -49,20 +47,20 @@ export class Subgoal {
   readonly expression: Expression | null
   readonly kind: SubgoalKind
   truth: Truth | typeof OPEN = OPEN
-  /** How many operands may still decide it, plus one until it is complete. */
+  /** How many operands may still decide the subgoal, plus one until it is complete. */
   waiting = 1
-  /** True once its whole definition has been expanded. */
+  /** True after the whole definition has been expanded. */
   complete = false
-  /** True when it is being expanded or waits for it. */
+  /** True while the subgoal is expanded, or waits for its expansion. */
   queued = false
-  /** How many levels it is below the root; a step to many objects counts as several. */
+  /** The distance from the root in levels; a step to many objects counts as several levels. */
   level = 0
   way: Way = 'tuple'
-  /** Edges to the subgoals that it depends on, the last of its definition first. */
+  /** Edges to the operands, the last operand first. */
   edges: Edge | null = null
-  /** Edges from the subgoals that depend on it. */
+  /** Edges from the subgoals that use this one. */
   uses: Edge | null = null
-  /** The edge that decided it; null when a tuple of its own did. */
+  /** The edge that decided the subgoal; null: one of its own tuples did. */
   witness: Edge | null = null
   notes: Notes | null = null
   /** The next subgoal in the list or bucket of Frontier. */
@@ -80,17 +78,17 @@ export class Subgoal {
   }
 }
 
-/** `or` is decided by the first operand that is true, `and` by the first that is false. */
+/** The truth of an operand that decides the goal alone: true for `or`, false for `and`. */
 const decidedBy = (goal: Subgoal): typeof TRUE | typeof FALSE => (goal.kind === 'all' ? FALSE : TRUE)
 
-/** Does an undecided relation depend on it? */
+/** True if an undecided relation depends on the subgoal. */
 export function isNeeded(goal: Subgoal): boolean {
   for (let use = goal.uses; use !== null; use = use.nextUse)
     if (use.from.truth === OPEN && (use.from.kind === 'relation' || isNeeded(use.from))) return true
   return false
 }
 
-/** Decides a subgoal, and all that follows from it. */
+/** Decides a subgoal, and the subgoals that follow from this. */
 export function decide(goal: Subgoal, truth: typeof TRUE | typeof FALSE): void {
   if (goal.truth !== OPEN) return
   goal.truth = truth
@@ -104,7 +102,7 @@ export function found(goal: Subgoal, way: Way): true {
   return true
 }
 
-/** Notes that all operands are known: when none of them can still decide it, an `or` is false and an `and` is true. */
+/** Notes that all operands are known. If none of them can decide the goal any more, an `or` is false and an `and` is true. */
 export function completed(goal: Subgoal): void {
   goal.complete = true
   goal.waiting--
@@ -127,16 +125,16 @@ export const wayBy = (to: Subgoal, byRule: boolean): Way => (byRule ? 'model' : 
 /** The way of a subgoal that holds through a tuple that names a userset. */
 export const wayByTuple = (way: Way): Way => (way === 'tuple' ? 'group' : way)
 
-/** The undecided subgoals that a root depends on, itself included. */
+/** The undecided subgoals on which a root depends, with the root itself. */
 export function undecidedBelow(root: Subgoal): ReadonlySet<Subgoal> {
   const found = new Set([root])
-  // A loop over a Set also visits members that are added while it runs.
+  // This loop also visits members that are added meanwhile, until no new one comes.
   for (const goal of found)
     for (let edge = goal.edges; edge !== null; edge = edge.previous) if (edge.to.truth === UNKNOWN) found.add(edge.to)
   return found
 }
 
-/** Notifies the subgoals that depend on those in `todo`, which are decided, and so on. */
+/** Tells the decided subgoals of `todo` to those that use them, which may decide more subgoals, and so on. */
 export function passOn(todo: Subgoal[]): void {
   for (let goal = todo.pop(); goal !== undefined; goal = todo.pop())
     for (let use = goal.uses; use !== null; use = use.nextUse) if (notify(use)) todo.push(use.from)

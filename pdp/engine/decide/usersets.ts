@@ -1,9 +1,9 @@
-/** Usersets (`type:id#relation`) and wildcards (`type:*`) as tuples name them, parsed once. */
+/** Usersets (`type:id#relation`) and wildcards (`type:*`) of tuples, parsed only once. */
 import { isWildcard, typeOf } from '../../shared/domain/names.ts'
 
 export const isUserset = (subject: string): boolean => subject.includes('#') || isWildcard(subject)
 
-/** The type of a subject as models write it: `group#member` for a userset, `user` for `user:*` and `user:a`. */
+/** The subject's type in a model's form: `group#member` for a userset, `user` for `user:*` and `user:a`. */
 export function subjectType(subject: string): string {
   const hash = subject.indexOf('#')
   return hash < 0 ? typeOf(subject) : `${typeOf(subject)}${subject.slice(hash)}`
@@ -11,7 +11,7 @@ export function subjectType(subject: string): string {
 
 export class Userset {
   readonly text: string
-  /** Its number in the NumberedNames that made it; 0 when none did. */
+  /** The number that NumberedNames gave it; 0: it comes from elsewhere. */
   readonly number: number
   /** True for `group:x#member`, which is answered by the subject's groups unless a model defines groups. */
   readonly isGroup: boolean

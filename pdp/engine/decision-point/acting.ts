@@ -20,8 +20,8 @@ type Acting = {
 }
 
 /**
- * The actors whose rights count, the current one first; empty: only the subject's count. While manifests are not loaded, all actors
- * of the token are returned, so that their rows are loaded too.
+ * The actors whose rights count, the present one first; empty: only the subject's count. Until manifests are loaded, all actors of the
+ * token, so that their rows are loaded, too.
  */
 export function actorsOf(
   { actor, actors = [], audiences = [] }: DecideRequest,
@@ -55,7 +55,7 @@ export function linksOf(
   return { links: links.map(({ link }) => link), missing: links.find(({ stands }) => stands === FALSE)?.link ?? null }
 }
 
-/** Does what answerAll does, for an actor. `held`: the view with the groups of the subject's token, which are not the actor's. */
+/** Does what answerAll does, for an actor. `held`: the view with the token's groups, which are the subject's and not the actor's. */
 export function* answerActing(
   slice: Slice,
   { stored, held: view }: { readonly stored: View; readonly held: View },
@@ -64,7 +64,7 @@ export function* answerActing(
 ): Steps<readonly CheckOutcome[] | undefined> {
   const { all, actors } = acting
   const name = subjectName(actors[0])
-  // All three are evaluated even when rows are missing, so that one load brings the rows of all.
+  // No part is skipped when rows are missing, so that one load brings the rows of all parts.
   const linked = linksOf(stored, acting)
   const theirs = yield* answerAll(slice, view, compile, all)
   const own = yield* answerAll(slice, stored, compile, { ...all, asked: { ...all.asked, subject: name } })
@@ -93,7 +93,7 @@ function standsNow(
   return allowed !== null && scopes?.every((scope) => allowed.includes(scope)) === true ? TRUE : FALSE
 }
 
-/** Does the question ask what would be without this delegation? */
+/** True if the question leaves out this very delegation (`withoutTuples`). */
 const isWithout = ({ asked, withoutTuples }: AllChecks, name: string): boolean =>
   withoutTuples.some((t) => t.object === name && t.relation === ACTS_FOR && t.subject === asked.subject)
 
@@ -106,7 +106,7 @@ function both(of: {
   readonly explains: boolean
 }): CheckOutcome {
   const { subject, actor, missing, held, explains } = of
-  // The delegation is tested first, so that an agent without one learns nothing about the person's rights.
+  // The delegation comes first, so that an agent without one learns nothing about the person's rights.
   if (missing !== null) return denied('delegation_missing', explains, { path: [], missing: [missing] })
   if ('undecided' in subject || !subject.allowed) return subject
   const path = subject.reason?.path ?? []

@@ -13,10 +13,10 @@ import type { View } from '../decide/view.ts'
 import { relationViewOf } from '../decide/views/contextual-tuples.ts'
 import type { CheckOutcome } from './results.ts'
 
-/** The most tuples that all checks of a request may visit, unless one check alone may visit more. */
+/** How many tuples all checks of a request may visit together, unless the bound of a single check is higher. */
 export const TUPLES_PER_REQUEST_MAX = 100_000
 
-/** The app that declares one of the audiences. */
+/** The manifest of the app that declares one of the audiences. */
 export const ownerOf = (manifests: readonly Manifest[], audiences: readonly string[]): Manifest | undefined =>
   manifests.find((manifest) => manifest.audiences.some((audience) => audiences.includes(audience)))
 
@@ -41,7 +41,7 @@ export function* answerAll(
   const manifests = view.manifests()
   const { audiences, checks, contextualTuples, withoutTuples } = request
   const owner = ownerOf(manifests ?? [], audiences)
-  // Without the model the evaluation only collects the rows that have to be loaded.
+  // Without the model, the evaluation only finds out which rows to load.
   const model = manifests === undefined ? NO_MODEL : compile(manifests)
   const known = manifests === undefined ? null : model
   const relationView = relationViewOf(view, known, request.asked.organization, contextualTuples, withoutTuples)

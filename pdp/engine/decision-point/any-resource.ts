@@ -1,6 +1,6 @@
 /**
- * Decides whether a relation holds on any resource of a type: resources above the subject are checked until one is allowed. The answer
- * says what a user interface may show; it allows nothing on a single resource.
+ * Decides whether a relation holds on any resource of a type: checks resources above the subject until one is allowed. User interfaces use
+ * the answer to show or hide things; it allows nothing on a single resource.
  */
 import type { DecideRequest, PermissionCheck } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -37,7 +37,7 @@ const CANDIDATES_PER_REQUEST_MAX = 10_000
 /** How many resources are checked together: first one, which is often allowed, then growing chunks. */
 const CHUNK_MAX = 250
 const CHUNK_GROWTH = 16
-/** The id of a resource that no tuple names, since no id can hold this character. */
+/** An id that no tuple can have, because of its character. */
 const NO_ID = '\x7f'
 
 export const isAny = ({ any }: PermissionCheck): boolean => any === true
@@ -75,7 +75,7 @@ function* answerAny(searching: Searching, check: PermissionCheck): Steps<CheckOu
   const { relation } = check
   const named = yield* resourcesFor(searching, check)
   if (named === undefined) {
-    // Evaluated so that rows that the check needs are loaded together with those of the search.
+    // Also evaluates the check of no resource, so that its rows are loaded together with the search's.
     yield* onNone(searching, check)
     return undefined
   }
@@ -116,14 +116,14 @@ function* resourcesFor(
   const { organization, subject, contextualTuples = [] } = request
   const question = { organization, subject, relation, type, app: all.asked.app, contextualTuples }
   const candidates = candidatesOf(view, { ...question, kind: 'resources' })
-  // Permission keys, and everything on an app, are held by roles only.
+  // True for permission keys, and for everything on an app: only roles give these.
   const byRole = type === 'app' || !isRelation(relation)
   const above = byRole ? { found: [], whole: true } : yield* side.objects(type, relation)
   if (candidates === undefined || above === undefined) return undefined
   return { resources: [...new Set([...candidates.known, ...above.found])], whole: above.whole }
 }
 
-/** The denial when the subject has the relation on no resource: the check of a resource that nobody has. */
+/** The denial if no resource is allowed, made by a check of a resource that does not exist. */
 function* onNone(
   { all, answer }: Pick<Searching, 'all' | 'answer'>,
   { relation, resource: type }: PermissionCheck,

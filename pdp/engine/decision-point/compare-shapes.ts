@@ -13,13 +13,13 @@ import type { ContextualTuple } from '../../shared/domain/decision.ts'
 export type CompareRequest = {
   readonly organization: string
   readonly relation: string
-  /** The type of the resources. */
+  /** The resources' type. */
   readonly type: string
   /** The type of the subjects; `user` by default. */
   readonly subjectType?: string
-  /** The app whose roles answer a permission key on the organization. */
+  /** The app whose roles answer permission keys on the organization. */
   readonly app?: string | null
-  /** The model that takes the place of the app's current one; `text` null: no model. */
+  /** The model to replace the app's present one; `text`: null for no model. */
   readonly model?: { readonly app: string; readonly text: string | null }
   readonly contextualTuples?: readonly ContextualTuple[]
   readonly withoutTuples?: readonly ContextualTuple[]
@@ -55,21 +55,21 @@ export type ComparedAccess = { readonly subject: string; readonly resource: stri
  * ```
  */
 export type Comparison = {
-  /** The first 100 of each. */
+  /** The first 100 pairs. */
   readonly gains: readonly ComparedAccess[]
   readonly loses: readonly ComparedAccess[]
-  /** All that were found; there are more where the comparison is not complete. */
+  /** The number of all pairs found; there are more if the comparison is incomplete. */
   readonly gainsCount: number
   readonly losesCount: number
-  /** False: of a resource that was compared something could not be decided, or it has more than 10,000 subjects. */
+  /** True if every question about the compared resources was decided, and none has more than 10,000 subjects. */
   readonly decided: boolean
-  /** False also when the time was over, so that resources are left. */
+  /** True if no resource is left; false also if the time was over. */
   readonly complete: boolean
-  /** By this call. */
+  /** How many resources this call compared. */
   readonly resourcesCompared: number
-  /** Those that the change may touch; null for more than 100,000, and when the call went on after another. */
+  /** How many resources the change may touch; null: more than 100,000, or this call continues another. */
   readonly resourcesCount: number | null
-  /** The resource after which the next call has to go on; null: none is left. */
+  /** The resource after which the next call continues; null: none is left. */
   readonly next: string | null
 }
 
@@ -77,7 +77,7 @@ export type Comparison = {
 export interface Comparing {
   /** Throws PdpError as `listResources` does, and `request_invalid` for a model with mistakes. */
   compare(request: CompareRequest): Promise<Comparison>
-  /** One comparison for each relation, in their order and of one snapshot. Throws as `compare`. */
+  /** Compares each relation on the same snapshot, with results in the same order. Throws as `compare` does. */
   compareAll(request: CompareAllRequest): Promise<readonly Comparison[]>
 }
 
@@ -89,7 +89,7 @@ export type ComparisonJson = Pick<Comparison, 'gains' | 'loses' | 'decided' | 'c
   readonly resources_count: number | null
 }
 
-/** The count as text; an incomplete comparison says "at least". */
+/** The count as text, with "at least" if the comparison is incomplete. */
 export const atLeast = (count: number, complete: boolean): string =>
   complete ? String(count) : `at least ${count.toLocaleString('en-US')}`
 

@@ -21,24 +21,24 @@ import { type Touched, touchedBy } from './touched.ts'
 /** The most subjects of one resource that are compared, and how many are read together. */
 export const SUBJECTS_MAX = 10_000
 const SUBJECTS_TOGETHER = 500
-/** A call that takes longer ends after the current resource, and says where the next one must continue. */
+/** After this time, a call ends with its present resource and tells where the next one continues. */
 const COMPARING_MS = 3_000
 /** The most pairs that are named; all are counted. */
 const NAMED_MAX = 100
 /** The most resources that are counted, and how many in one statement. */
 const COUNTED_MAX = 100_000
 const COUNTED_TOGETHER = 10_000
-/** Resources whose names are read together. */
+/** How many resource names are read at once. */
 const NAMES_TOGETHER = 500
 
-/** Reads through no cache and fills none. Throws PdpError `request_invalid`, `store_unavailable`. */
+/** Compares without any cache. Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function compare(parts: ListParts, request: CompareRequest): Promise<Comparison> {
   const [found] = await compareAll(parts, { ...request, relations: [request.relation] })
   if (found === undefined) throw new TypeError('a relation was not compared')
   return found
 }
 
-/** One comparison for each relation, in their order. All together take the time of one. */
+/** One comparison per relation, in their order. All relations share the time of one comparison. */
 export async function compareAll(
   { store, compile, tuplesMax, turns, exists }: ListParts,
   { relations, ...all }: CompareAllRequest,
@@ -59,7 +59,7 @@ export async function compareAll(
     for await (const resource of open.length === 0 ? [] : resourcesOf(at, all, changed)) {
       isEnded = last === null || performance.now() - startedMs <= COMPARING_MS
       if (!isEnded) break
-      // All relations of a resource are compared before the next resource, so that none takes the time of the others.
+      // All relations of a resource come before the next resource, so that no relation uses up the others' time.
       for (const one of open) {
         const question = questionAbout(one.request, resource)
         const before = await allListed(asking, question)
@@ -84,7 +84,7 @@ export async function compareAll(
         losesCount: loses.count,
         decided,
         complete: decided && (isEnded || isSame),
-        // When both models have the same answers, no resource has to be compared.
+        // Models with the same answers need no comparison of resources.
         ...(isSame ? { resourcesCompared: 0, resourcesCount: 0 } : { resourcesCompared, resourcesCount }),
         next: isEnded || isSame ? null : last,
       }
@@ -175,7 +175,7 @@ async function touched(
   return (await evaluator.ask({ organization, evaluate })).value
 }
 
-/** The resources to compare, in the order of their names, after the one at which an earlier call ended. */
+/** The resources to compare, ordered by name, from the end of an earlier call on. */
 async function* resourcesOf(
   at: Snapshot,
   { organization, type, contextualTuples = [], after: from }: Omit<CompareRequest, 'relation'>,
@@ -184,7 +184,7 @@ async function* resourcesOf(
   const isLeft = (name: string): boolean => from === undefined || compareNames(name, from) > 0
   const near = found?.resources ?? contextualTuples.map(({ object }) => object)
   const own = type === 'organization' ? [`organization:${organization}`] : []
-  // Resources that no stored tuple may name.
+  // Resources that stored tuples may not name.
   const waiting = [...new Set([...near, ...own])].filter((object) => object.startsWith(`${type}:`) && isLeft(object))
   waiting.sort(compareNames)
   let after: string | null = from ?? null
@@ -224,7 +224,7 @@ async function countOf(
 
 type Everybody = Pick<ListPage, 'items' | 'complete' | 'nextPageToken'>
 
-/** All pages of a list, up to SUBJECTS_MAX. */
+/** All pages of a list, but at most SUBJECTS_MAX names. */
 async function allListed(asking: Parameters<typeof listAt>[0], question: ListQuestion): Promise<Everybody> {
   const items: string[] = []
   let [complete, nextPageToken] = [true, null as string | null]
@@ -237,7 +237,7 @@ async function allListed(asking: Parameters<typeof listAt>[0], question: ListQue
   return { items, complete: complete && nextPageToken === null, nextPageToken }
 }
 
-/** Remembers answers, since the same people are asked about for each resource. */
+/** Keeps answers, because the same people come up for each resource. */
 function remembered(exists: ListParts['exists']): ListParts['exists'] {
   const known = new Map<string, Promise<boolean>>()
   return (subject, organization) => {

@@ -101,7 +101,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
   }
   const appOf = (request: DecideRequest): string | null => (request.app === undefined ? app : request.app)
   async function decidePast(request: DecideRequest): Promise<Decision> {
-    // A token that is revoked now stays revoked in a question about the past.
+    // A question about the past, too, is about the token's present revocation.
     const isRevokedToken = await isRevokedNow(request)
     return decideAt(isRevokedToken ? parts : await partsFor(request), request, appOf(request))
   }
@@ -130,7 +130,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       }
       return request.asOfMs === undefined ? decideAt(parts, request, appOf(request)) : decidePast(request)
     },
-    /** Applications call this on every request, so it returns no reasons and no revision, and allocates little. */
+    /** Returns no reasons and no revision, and allocates little, since applications call it for every request. */
     async can(organization, subject, relation, resource, options) {
       const check = { relation, resource }
       const context = options?.context
@@ -141,7 +141,7 @@ export function createPdp(options: PdpOptions): EmbeddedPdp {
       }
       const asked = { organization, subject: subjectName(subject), app, tuplesMax }
       const { currentView } = parts.evaluator
-      // A store in this process answers at once, unless there is a context, which is rare.
+      // A store in this process answers synchronously. A context is rare, so such a question takes the general way.
       return currentView === undefined || context !== undefined
         ? allowedLater(parts, { asked, check, context })
         : allowedNow(currentView, parts, asked, check)

@@ -1,4 +1,4 @@
-/** One question about permissions and entitlements, evaluated and read at one position of the journals. */
+/** Evaluates one question's permissions and reads its entitlements at the same journal positions. */
 
 import type { DecideRequest, Decision, RevocationQuestion } from '../../shared/domain/decision.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -25,7 +25,7 @@ import { type CheckOutcome, resultOf } from './results.ts'
 const TRIES_MAX = 10
 const NONE: readonly never[] = []
 
-/** The parts that answer questions. */
+/** The parts of a PDP that answer questions. */
 export type Parts = {
   readonly store: Store
   readonly evaluator: SnapshotEvaluator
@@ -56,7 +56,7 @@ export async function decideAt(parts: Parts, request: DecideRequest, app: string
   }
   const evaluate = (view: View, slice: Slice) => begin(evaluation({ stored: view, slice, parts, request, all }))
   const question = { organization, evaluate }
-  // Most questions ask for no entitlement, so nothing else has to be read at the position of the answer.
+  // Most questions have no entitlements, so nothing else has to be read at the answer's position.
   if (entitlements.length === 0)
     return decisionOf(parts, { request, asked, fresh: await parts.evaluator.ask(question) })
   const { fresh, read } = await atOnePosition(parts, question, (position) =>
@@ -65,7 +65,7 @@ export async function decideAt(parts: Parts, request: DecideRequest, app: string
   return { ...decisionOf(parts, { request, asked, fresh }), entitlements: read }
 }
 
-/** Not nested in decideAt, because V8 makes a hidden class at the first call of every new generator function. */
+/** Defined outside of decideAt: V8 makes a hidden class at the first call of each new generator function. */
 function* evaluation(of: {
   readonly stored: View
   readonly slice: Slice
@@ -137,7 +137,7 @@ export async function atOnePosition<T, R>(
   throw new PdpError('store_unavailable', 'the entitlements changed faster than they could be read')
 }
 
-/** Whether the token is revoked; undefined while the token journal is not loaded. */
+/** True if the token is revoked; undefined while the token journal is not loaded. */
 export function isRevoked(
   view: View,
   { revocationKeys = [], issuedAtMs = 0 }: RevocationQuestion,

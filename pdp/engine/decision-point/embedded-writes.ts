@@ -71,7 +71,7 @@ export function embeddedWrites(deps: Deps): Writes {
   }
 }
 
-/** Writes tuples, in the application's transaction if it gave one. */
+/** Writes tuples, within the application's transaction if it has given one. */
 async function writeTuples(
   store: Store,
   of: { organization: string; parsed: ReturnType<typeof parseRelationships>; options: WriteOptions },
@@ -92,7 +92,7 @@ function organizationWrites(store: Store): Pick<Writes, 'putOrganization' | 'del
       locked(store, { logs: [DIRECTORY, ENVIRONMENT] }, async (at) => {
         const organization = { id, name, parent }
         const existing = await organizationOf(at, id)
-        // A move must also end what clients of the former parent hold, which only the management API does.
+        // Moves are refused here: they must also end what clients of the former parent hold, which only the management API does.
         if (existing !== null && existing.parent !== parent)
           throw new PdpError('conflict', `organization ${id} has another parent: move it by the management API`)
         await at.write(ENVIRONMENT, [{ kind: 'organization', id, organization }], { context: contextOf(by) })
@@ -157,7 +157,7 @@ function entitlementWrites({ store, entitlements }: Deps): Pick<Writes, 'putEnti
 
 function roleWrites({ store, pdp }: Deps): Pick<Writes, 'grantRole' | 'revokeRole'> {
   return {
-    // A role must not change its meaning while it is granted.
+    // The lock keeps the role's meaning while it is granted.
     grantRole: writing(ROLE_GRANT, (organization, { app = null, role, subject }, by) =>
       locked(store, { logs: [{ beside: ENVIRONMENT }, organization] }, async (at) => {
         requireSubjectForm(organization, subject)

@@ -20,9 +20,9 @@ import type { Comparing } from './compare-shapes.ts'
  * ```
  */
 export type WriteBy = {
-  /** Default: `embedded`. */
+  /** The author of the write; default: `embedded`. */
   readonly actor?: string
-  /** Default: a random one. */
+  /** The id of the write's request; default: a random one. */
   readonly requestId?: string
 }
 
@@ -55,8 +55,8 @@ export type WriteOptions<M extends RelationModel = RelationModel> = WriteBy & {
   /** The write happens only if each of these tuples exists (`exists`), or does not exist; at most 100. */
   readonly if?: readonly { readonly tuple: TupleOf<M>; readonly exists: boolean }[]
   /**
-   * A `pg` client with a transaction that you began, on the database of the store. The write becomes visible with your
-   * commit and is gone after your rollback. Commit soon: other writes of the organization wait for you.
+   * A `pg` client in a transaction that you began, on the store's database. The write becomes visible at your commit, and vanishes at your
+   * rollback. Commit soon: other writes of the organization wait for you.
    */
   readonly client?: TransactionClient
 }
@@ -93,36 +93,35 @@ export type ManifestInput = Partial<Omit<Manifest, 'app'>>
  * ```
  */
 export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Omit<Pdp, 'can' | 'decide'>, Comparing {
-  /** Whether the subject has the relation, or the permission key, on the resource. An unknown organization is a denial. */
+  /** True if the subject has the relation or permission key on the resource; false in an unknown organization. */
   can(
     organization: string,
     subject: AskedSubject,
     ...check: [...CheckArguments<M>, options?: { readonly context?: JsonObject }]
   ): Promise<boolean>
-  /** At most 256 checks and 256 entitlements, all answered at one moment, with reasons when asked for. */
+  /** Answers at most 256 checks and 256 entitlements, all for one moment, with reasons if asked for. */
   decide(
     request: Omit<DecideRequest, 'permissions'> & { readonly permissions?: readonly CheckOf<M>[] },
   ): Promise<Decision>
   /**
-   * The revocation keys of a token (`isRevoked`) besides those of its id, client and user: of the clients, the grants and the
-   * session that it comes from, if the identity service on the same database issued it. `keyId`: the `kid` of its header.
-   * Empty for a token of another issuer. Null: the token is revoked.
+   * The revocation keys of a token (`isRevoked`) in addition to its id, client and user: clients, grants and session that it comes from, if
+   * the identity service on the same database issued it. `keyId`: the `kid` of its header. Empty: another issuer's token. Null: revoked.
    */
   tokenKeys(token: { readonly jti: string; readonly keyId: string | null }): Promise<readonly string[] | null>
   /**
-   * Writes and deletes tuples, all or none; decisions that begin afterwards see it. To write a tuple that is stored, or
-   * to delete one that is not, is no error. Throws `request_invalid`, `organization_unknown`, `precondition_failed`.
+   * Writes and deletes tuples, all or none. Later decisions see the result. A stored tuple may be written again, and a missing one deleted.
+   * Throws `request_invalid`, `organization_unknown`, `precondition_failed`.
    */
   write(organization: string, changes: RelationshipChanges<M>, options?: WriteOptions<M>): Promise<WriteResult>
   /** Declares what an app has: audiences, permissions, roles and a relation model. Throws `request_invalid`, `conflict`. */
   putManifest(app: string, manifest: ManifestInput, by?: WriteBy): Promise<StoredManifest>
-  /** Creates an organization or renames it. Throws `conflict` for another parent: moving needs the management API. */
+  /** Creates or renames an organization. Throws `conflict` for another parent: only the management API moves. */
   putOrganization(
     id: string,
     organization: { name: string; parent?: string | null },
     by?: WriteBy,
   ): Promise<Organization>
-  /** False when it did not exist. Throws `conflict` while it has child organizations or clients. */
+  /** Deletes an organization; false: there was none. Throws `conflict` while it has child organizations or clients. */
   deleteOrganization(id: string, by?: WriteBy): Promise<boolean>
   /** Makes a user a member, or changes the tier or the status (`active` when absent). You say who your users are. */
   putMember(
@@ -143,7 +142,7 @@ export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Om
     value: JsonObject | boolean,
     options?: WriteBy & { readonly enforcement?: Enforcement },
   ): Promise<void>
-  /** False when the organization did not have it. */
+  /** Deletes an entitlement; false: the organization did not have it. */
   deleteEntitlement(organization: string, key: string, by?: WriteBy): Promise<boolean>
   /** Grants a role of an app (`app` absent: an organization-wide role) in an organization and those below it. */
   grantRole(
@@ -151,7 +150,7 @@ export interface EmbeddedPdp<M extends RelationModel = RelationModel> extends Om
     grant: { readonly app?: string | null; readonly role: string; readonly subject: string },
     by?: WriteBy,
   ): Promise<RoleGrant>
-  /** False when it was not granted there. */
+  /** Revokes a role; false: it was not granted there. */
   revokeRole(
     organization: string,
     grant: { readonly app?: string | null; readonly role: string; readonly subject: string },

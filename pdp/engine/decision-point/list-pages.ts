@@ -25,11 +25,11 @@ import { evaluatorOf } from '../store/cache/snapshot-evaluator.ts'
 import type { Snapshot, Store } from '../store/contract.ts'
 import type { Parts } from './deciding.ts'
 
-/** At most this many candidates are checked for one page. The next page continues after them. */
+/** How many candidates are checked for one page. The next page continues after them. */
 export const CANDIDATES_PER_PAGE_MAX = 2_000
 /** Candidates that are loaded and checked together. */
 const CHUNK = 250
-/** A list of resources with fewer items than one in this many candidates gets its candidates from the subject's side. */
+/** If fewer than one in this many candidates is in a list of resources, the subject's side gives the candidates. */
 const CANDIDATES_PER_ITEM_MAX = 10
 
 export type ListParts = Pick<Parts, 'compile' | 'tuplesMax' | 'turns' | 'exists'> & {
@@ -43,7 +43,7 @@ type Progress = {
   complete: boolean
 }
 
-/** Throws PdpError `request_invalid`, `store_unavailable`. */
+/** A page of a list. Throws PdpError `request_invalid`, `store_unavailable`. */
 export async function listPage(
   { store, compile, tuplesMax, turns, exists }: ListParts,
   question: ListQuestion,
@@ -64,7 +64,7 @@ export async function listAt(
   const found = await evaluator.ask({ organization, evaluate: (view) => candidatesOf(view, question) })
   const progress: Progress = { items: [], undecided: [], after: from?.after ?? null, more: true, complete: true }
   await fill(progress, { at, evaluator, compile, tuplesMax, exists, question, candidates: found.value, size })
-  // The token journal changes often, and no list depends on it.
+  // The token journal is left out: it changes often, and no list depends on it.
   const revision = revisionText({ vector: found.vector, logs: found.logs.filter((log) => log !== TOKENS) })
   const digest = shortDigest(revision)
   const unchanged = from === null || from.revision === digest
@@ -87,7 +87,7 @@ type Filling = Pick<Parts, 'evaluator' | 'compile' | 'tuplesMax' | 'exists'> & {
   readonly size: number
 }
 
-/** Fills a page until it is full, no candidates are left, or the limit of work for one page is reached. */
+/** Fills a page until it is full, candidates end, or the page's limit of work is reached. */
 async function fill(progress: Progress, begun: Filling): Promise<void> {
   const { at, size, question } = begun
   // Most resources have few subjects, while a subject may have very many resources.
@@ -146,10 +146,7 @@ async function check(
   return (await evaluator.ask({ organization, evaluate })).value
 }
 
-/**
- * One candidate for each object, at its first name: `type:a` comes before `type:a#member`, but other names, such as `type:a!`,
- * may come between them.
- */
+/** One candidate per object, at its first name: `type:a` comes before `type:a#member`, perhaps with others such as `type:a!` in between. */
 async function candidatesAmong(
   names: readonly string[],
   { at, question, candidates: sources }: Filling,
@@ -167,7 +164,7 @@ async function candidatesAmong(
   return candidates
 }
 
-/** Removes people and clients that do not exist, whom a check denies everything. */
+/** Removes missing people and clients, which a check would deny everything. */
 async function existing(
   candidates: readonly (string | null)[],
   { question, exists }: Filling,
@@ -182,7 +179,7 @@ async function existing(
   return candidates.map((name, i) => (there[i] === true ? name : null))
 }
 
-/** Is the object of the userset itself one of the names? */
+/** True if the userset's object is itself among the names. */
 async function isNamed(at: Snapshot, { stored, known }: Candidates, userset: string): Promise<boolean> {
   const object = userset.slice(0, userset.indexOf('#'))
   if (known.includes(object)) return true
@@ -193,7 +190,7 @@ async function isNamed(at: Snapshot, { stored, known }: Candidates, userset: str
   return false
 }
 
-/** The next names of all sources together, in ascending order, each once. */
+/** The next names of all sources in ascending order, without repetition. */
 async function nextNames(
   at: Snapshot,
   { stored, known, prefix }: Candidates,

@@ -12,7 +12,7 @@ import type { Parts } from './deciding.ts'
 
 type Alone = { readonly asked: CheckInput; readonly check: PermissionCheck; readonly context: JsonObject | undefined }
 
-/** For a store in this process, without context. Returns a promise only if the check pauses or a model has to be compiled. */
+/** The answer of a store in this process, without context. A promise only if the check pauses or a model must be compiled. */
 export function allowedNow(
   currentView: () => View,
   parts: Parts,
@@ -38,7 +38,7 @@ export async function allowedLater({ evaluator, compile }: Parts, alone: Alone):
   return (await evaluator.ask({ organization, evaluate })).value
 }
 
-/** Undefined while rows are missing. */
+/** The answer to the check; undefined while rows are missing. */
 function isAllowed(slice: Slice, view: View, compile: ModelCompiler, of: Alone): Sliced<boolean | undefined> {
   const { asked, check, context } = of
   const manifests = view.manifests()

@@ -15,13 +15,13 @@ export type PdpOptions = {
   readonly store: Store
   /** The owner of the values of entitlements. Default: the store. */
   readonly entitlements?: EntitlementSource
-  /** Where replicas share entitlement values. Default: nowhere. Closed with the PDP. */
+  /** A cache of entitlement values for all replicas, closed with the PDP. Default: none. */
   readonly sharedCache?: SharedCache
   /** The most bytes of rows that are kept in memory. Default 256 MiB. */
   readonly cacheBytesMax?: number
   /** The most tuples that are visited for one check; a check that needs more is an error. Default 100,000. */
   readonly tuplesPerCheckMax?: number
-  /** Whether there is such a person or client: lists of subjects and comparisons leave out all others. Default: there is. */
+  /** True if the person or client exists: lists of subjects and comparisons leave out others. Default: always true. */
   readonly exists?: (subject: Subject, organization: string) => Promise<boolean>
   /** The embedding application's key, if its roles should answer permission keys on the organization. */
   readonly app?: string

@@ -15,16 +15,15 @@ const ENTRIES_PER_READ = 5_000
 /** The most entries that one revision can have. */
 const ENTRIES_PER_REVISION_MAX = 200_000
 
-/** How many replays may run at once, each of which holds whole journals in memory, and how many may wait. */
+/** How many replays may run at once: each holds whole journals in memory. */
 const OPEN_MAX = { all: 2, tenant: 1 }
 const WAITING_MAX = { all: 16, tenant: 8 }
-/** How many changes are replayed in one turn of the event loop. */
+/** How many changes are replayed before other requests get a turn. */
 const CHANGES_PER_TURN = 200
 
 /**
- * `storeAt`: a store with the content that the journals of the organization had at `atMs`. Nothing of it is cached. Throws
- * PdpError `request_invalid` when the journal does not reach back to its beginning, or is too long, and `overloaded`
- * when too many wait.
+ * `storeAt`: a store with the content of the organization's journals at `atMs`, without any cache. Throws PdpError `request_invalid` if a
+ * journal lacks its beginning or is too long, and `overloaded` if too many wait.
  */
 export function createPast(store: Pick<Store, 'vector' | 'entries'>) {
   const places = createTenantPlaces({ open: OPEN_MAX, waiting: WAITING_MAX })
@@ -76,7 +75,7 @@ async function replayJournal(
   }
 }
 
-/** Not `Map.groupBy`, which Node 20 lacks: embedders use this file. */
+/** Does what `Map.groupBy` does: embedders use this file on Node 20, which lacks it. */
 function* byRevision(entries: readonly JournalEntry[]): Generator<readonly JournalEntry[]> {
   for (let from = 0, to = 0; from < entries.length; from = to) {
     while (entries[to]?.revision === entries[from]?.revision) to++

@@ -3,10 +3,10 @@ import { PdpError, type PdpErrorCode, type ValidationIssue } from '../../shared/
 import { isJsonObject, pointer } from '../../shared/domain/json.ts'
 
 export type Shape = (value: unknown, place: string, issues: ValidationIssue[]) => void
-/** The shapes of a method's arguments, in order. `place` is empty for a request that is the only argument. */
+/** The shapes of a method's arguments. `place` is empty for a request as only argument. */
 export type Shapes = readonly (readonly [place: string, shape: Shape])[]
 
-/** A value for which `holds`; the message says what it must be. */
+/** The shape of values for which `holds`. The message tells what a value must be. */
 export const shape =
   (holds: (value: unknown) => boolean, message: string): Shape =>
   (value, place, issues) =>
@@ -63,7 +63,7 @@ export function shapeIssues(shapes: Shapes, values: readonly unknown[]): readonl
   return issues
 }
 
-/** An error whose message has the first issue, for callers that print only the message. */
+/** An error with the first issue in its message, for callers that print nothing else. */
 export function malformed(
   code: PdpErrorCode,
   issues: readonly ValidationIssue[],
@@ -84,7 +84,7 @@ export const asking =
     return ask(...args)
   }
 
-/** The error of a question that is asked often: its arguments are validated only after an error. */
+/** The error of a frequent question: only after an error are its arguments validated. */
 export function faultOf(error: unknown, shapes: Shapes, values: readonly unknown[]): unknown {
   if (error instanceof PdpError) return error
   const issues = shapeIssues(shapes, values)

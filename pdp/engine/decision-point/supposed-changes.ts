@@ -60,7 +60,7 @@ function supposing(at: Snapshot, log: JournalId, changes: readonly ProposedChang
   const joins = changes.flatMap((change) =>
     change.kind === 'tuple' && change.op === 'write' && typeOf(change.tuple.object) === 'group' ? [change.tuple] : [],
   )
-  // Groups and grants of a group that a subject would join are read too, as they are for stored groups.
+  // The rows that a new group of the subject would need: groups above it and its grants, as for stored groups.
   const above: readonly RowKey[] = joins.flatMap(({ object }) => [
     { log, kind: 'groups', subject: `${object}#member` },
     { log, kind: 'grants', subject: object },

@@ -1,13 +1,13 @@
-/** Compiles models that callers only suppose, in threads of their own, so that no stored model waits. Each tenant gets a share. */
+/** Compiles models that callers only assume, in separate threads, so that stored models need not wait. Each tenant has a share. */
 import { boundIssues } from '../decide/language/model-bounds.ts'
 import { knownModel, ModelPending } from '../decide/models/known-models.ts'
 import { createTenantPlaces } from '../store/tenant-places.ts'
 import { type Aside, compileIn, createAside } from '../worker/worker.ts'
 
-/** The most texts that are compiled at once and that wait, in all and of one tenant. A text may take ten seconds. */
+/** How many texts are compiled at once and how many wait, in total and per tenant. A text may take ten seconds. */
 const TEXTS = { open: { all: 2, tenant: 1 }, waiting: { all: 256, tenant: 16 } }
 
-/** `threads`: one for each text that may be compiled at once. */
+/** `threads`: as many as texts may be compiled at once. */
 export function createSupposedModels(
   threads: readonly Aside[] = Array.from({ length: TEXTS.open.all }, () => createAside()),
 ) {
@@ -33,7 +33,7 @@ export function createSupposedModels(
   }
 }
 
-/** Must the text be compiled in a thread? Not if it exceeds a bound, since it is then refused. */
+/** True if a thread must compile the text. One beyond the bounds is refused without compiling. */
 function isPending(text: string): boolean {
   if (boundIssues(text).length > 0) return false
   try {

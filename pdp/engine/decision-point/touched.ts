@@ -1,4 +1,4 @@
-/** Finds the resources whose answers may change with some tuples: those to which tuples lead from the objects of these. */
+/** Finds the resources whose answers some tuples may change: tuples lead from the changed objects to them. */
 
 import { typeOf } from '../../shared/domain/names.ts'
 import type { Tuple } from '../../shared/domain/tuple.ts'
@@ -12,8 +12,8 @@ const FOLLOWED_MAX = 10_000
 export type Touched = { readonly resources: readonly string[]; readonly whole: boolean }
 
 /**
- * An object depends on others only through tuples that name them or their usersets, whatever the model is. The search begins at the
- * objects of the changed tuples, so these need not be stored. Undefined while rows are missing.
+ * The objects that depend on the changed tuples' objects: a dependency needs a tuple with the object's name or userset, under any model.
+ * The changed tuples need not be stored. Undefined while rows are missing.
  */
 export function touchedBy(
   view: View,
@@ -22,7 +22,7 @@ export function touchedBy(
 ): Touched | undefined {
   const reached = new Set(of.tuples.flatMap(({ object, relation }) => namesFor(model, object, relation)))
   let [missing, whole] = [false, true]
-  // A loop over a Set also visits members that are added while it runs.
+  // This loop also visits members that are added meanwhile, until no new one comes.
   for (const name of reached) {
     const named = view.namedBy(of.organization, name, null)
     if (named === undefined) missing = true
@@ -38,7 +38,7 @@ export function touchedBy(
   return { resources: [...reached].filter((name) => name.startsWith(prefix) && !name.includes('#')), whole }
 }
 
-/** The object itself, and each of its usersets that may change with one of its relations. */
+/** The object, with each userset of it that the relation may change. */
 function namesFor(model: Model, object: string, relation: string): readonly string[] {
   const relations = model.get(typeOf(object))?.keys() ?? [relation]
   return [object, ...[...relations].map((known) => `${object}#${known}`)]

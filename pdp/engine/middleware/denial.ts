@@ -1,4 +1,4 @@
-/** The answer to a request that a guard denies: problem details (RFC 9457) and, where it helps, a challenge. */
+/** The answer to a denied request: problem details (RFC 9457), with a challenge where one helps. */
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, problem } from '../../shared/base/problems.ts'
 import { type ChallengeError, challenge } from '../../shared/token/challenge.ts'
 import { PROOF_ALGORITHMS } from '../../shared/token/dpop.ts'
@@ -24,7 +24,7 @@ const ROWS: { readonly [code in ProblemCode]?: Row } = {
 const FAILURE: Row = { status: 503 }
 const RETRY_AFTER_S = '1'
 
-/** `authorization`: the Authorization fields of the request; the challenge asks for the same scheme. */
+/** `authorization`: the request's Authorization fields, whose scheme the challenge repeats. */
 export function denial(code: ProblemCode, authorization: readonly string[]): DenialAnswer {
   const { status, error, challenged = false } = ROWS[code] ?? FAILURE
   const parameters = error === undefined ? {} : { error }

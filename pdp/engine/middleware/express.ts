@@ -36,7 +36,7 @@ export function expressGuard<M extends RelationModel = RelationModel>(options: G
           next()
         }, next)
       },
-    /** Throws TypeError for a request that no guard allowed. */
+    /** The caller. Throws TypeError if no guard has allowed the request. */
     callerOf: (req: object): Caller => requireCaller(callers.get(req)),
   }
 }

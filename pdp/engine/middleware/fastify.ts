@@ -37,7 +37,7 @@ export function fastifyGuard<M extends RelationModel = RelationModel>(options: G
           .headers({ ...headers })
           .send(body)
       },
-    /** Throws TypeError for a request that no guard allowed. */
+    /** The caller. Throws TypeError if no guard has allowed the request. */
     callerOf: ({ raw }: Pick<FastifyRequest, 'raw'>): Caller => requireCaller(callers.get(raw)),
   }
 }

@@ -1,4 +1,4 @@
-/** Verifies a request's access token and DPoP proof and asks the embedded PDP: what the middleware of each framework calls. */
+/** Verifies a request's access token and DPoP proof and asks the embedded PDP; all frameworks' middleware calls it. */
 import { decodeProtectedHeader } from 'jose'
 import type { ProblemCode } from '../../shared/base/problems.ts'
 import type { Subject } from '../../shared/domain/decision.ts'
@@ -16,7 +16,7 @@ import { createTokenVerifier, type TokenVerifier } from '../../shared/token/veri
 import type { EmbeddedPdp } from '../decision-point/embedded.ts'
 import { type DenialAnswer, denial } from './denial.ts'
 
-/** The most proofs of one minute that a process remembers, 100 bytes each. */
+/** How many proofs of a minute a process remembers, with 100 bytes each. */
 const PROOFS_MAX = 100_000
 const ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'] as const
 
@@ -40,9 +40,9 @@ export type GuardOptions<M extends RelationModel = RelationModel> = {
   readonly resource: string
   /** The origin that clients call, which DPoP proofs name. Default: that of `resource`. */
   readonly publicUrl?: string
-  /** Where used proofs are remembered. Default: this process; processes behind one address share a Redis instead. */
+  /** The memory of used proofs. Default: this process; processes behind one address need a shared Redis. */
   readonly replay?: ReplayMemory
-  /** The organization that is asked about. Default: the claim `org`. Null refuses the request. */
+  /** The organization of the question. Default: the claim `org`. Null refuses the request. */
   readonly organization?: (claims: AccessClaims) => string | null
 }
 
@@ -56,7 +56,7 @@ export type GuardOptions<M extends RelationModel = RelationModel> = {
  */
 export type Caller = {
   readonly subject: Subject
-  /** Null only where nothing but a valid token was asked for. */
+  /** The organization; null only if no more than a valid token was needed. */
   readonly organization: string | null
   readonly claims: AccessClaims
 }
@@ -65,13 +65,13 @@ export type Caller = {
 export type GuardRequest = {
   readonly method: string
   readonly path: string
-  /** Every Authorization field. */
+  /** All Authorization fields of the request. */
   readonly authorization: readonly string[]
   readonly proofs: readonly string[]
   /** Decoded path parameters, for `{name}` in a resource. */
   readonly parameters: unknown
 }
-/** Without arguments, any valid token is allowed. */
+/** The arguments of a guard; without any, each valid token is allowed. */
 export type GuardArguments<M extends RelationModel> = CheckArguments<M> | []
 
 /** Throws TypeError for an invalid issuer or URL. */
@@ -124,7 +124,7 @@ function guardDeps<M extends RelationModel>(options: GuardOptions<M>): Deps {
   }
 }
 
-/** Why a request is denied, with the code that the client gets. */
+/** The denial of a request, with the code for the client. */
 class Refused extends Error {
   readonly code: ProblemCode
   constructor(code: ProblemCode) {
@@ -181,10 +181,7 @@ async function ask(
   if (answer?.allowed !== true) throw new Refused('permission_denied')
 }
 
-/**
- * The keys by which a token can be revoked. A token's origin never changes, and a revoked token stays revoked, so they are read once
- * for each token, and kept as long as the verifier keeps the claims.
- */
+/** The keys that revoke a token, read once and kept together with its claims: its origin never changes, and a revocation is final. */
 function createKeysOf(pdp: Pick<EmbeddedPdp, 'tokenKeys'>): Deps['keysOf'] {
   const known = new WeakMap<AccessClaims, readonly string[] | null>()
   return async (token, claims) => {
@@ -202,7 +199,7 @@ function createKeysOf(pdp: Pick<EmbeddedPdp, 'tokenKeys'>): Deps['keysOf'] {
   }
 }
 
-/** Only a URL of http or https has an origin that a proof can name. */
+/** True for http and https, whose URLs have an origin that proofs can name. */
 const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
 /**
@@ -216,7 +213,7 @@ function fill(template: string, parameters: unknown): string {
   const resource = template.replace(/\{([^{}]*)\}([^{]?)/g, (_, name: string, end: string) => {
     const value: unknown = given.get(name)
     if (typeof value !== 'string') throw new TypeError(`the route has no single path parameter {${name}}`)
-    // Without this, two different pairs of values could give the same id for `{a}/{b}`.
+    // A value must not contain the character that ends it: in `{a}/{b}`, two different pairs of values could give the same id.
     if (end !== '' && value.includes(end)) throw new Refused('request_invalid')
     return value + end
   })
@@ -224,7 +221,7 @@ function fill(template: string, parameters: unknown): string {
   return resource
 }
 
-/** PdpErrors that mean that no decision could be made; all others are faults of the program. */
+/** Codes of PdpErrors without a decision; all others are faults of the program. */
 const PDP_CODES = ['store_unavailable', 'overloaded', 'evaluation_limit'] as const
 
 /** The code for the client; null for an error that the client must not see. */

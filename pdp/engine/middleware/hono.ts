@@ -44,7 +44,7 @@ export function honoGuard<M extends RelationModel = RelationModel>(options: Guar
         await next()
         return undefined
       },
-    /** Throws TypeError for a request that no guard allowed. */
+    /** The caller. Throws TypeError if no guard has allowed the request. */
     callerOf: ({ req }: { readonly req: { readonly raw: Request } }): Caller => requireCaller(callers.get(req.raw)),
   }
 }

@@ -1,16 +1,16 @@
-/** The numbers of all advisory locks in PostgreSQL, in one place so that each is used once. A lock counts within its database. */
+/** The numbers of all advisory locks, collected here so that no number is used twice. A lock is valid within its database. */
 export const ADVISORY_LOCKS = {
   migrations: '4183927456012387461',
-  /** Held while a node removes old journal entries: one node at a time. */
+  /** Locked by the node that removes old journal entries. */
   retention: '4702916384',
-  /** Held while a node makes or changes signing keys: one node at a time. */
+  /** Locked by the node that makes or changes signing keys. */
   signingKeys: '7079882305114',
-  /** A writer that locks the whole journal holds it alone; writers beside each other share it, so that neither kind overtakes the other for ever. */
+  /** Exclusive for a writer of the whole journal, shared for writers beside each other: neither kind can overtake the other for ever. */
   directory: '7079882305115',
   environment: '7079882305116',
   /** A writer about one person, who may not exist yet, holds it with a second number: the hash of the person's id. */
   person: '1887334515',
-  /** Held by the process that runs an embedded cluster, in the cluster's database `postgres`. */
+  /** Locked by the process that runs an embedded cluster, in the cluster's database `postgres`. */
   clusterOwner: '7079882305113',
   /** Transactions that raise a journal share it until they end, with a second number: that of the table `sole_lease`. */
   soleLease: '1887334514',

@@ -1,10 +1,10 @@
-/** Finds the row sets that a change may alter, for caches, replays and watched questions alike. */
+/** Finds row sets that a change may alter: for caches, replays and watched questions. */
 import type { Change } from '../../shared/domain/change.ts'
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../shared/domain/journal.ts'
 import { typeOf } from '../../shared/domain/names.ts'
 import type { RowKey } from './contract.ts'
 
-/** Every key whose content may differ after the change. Null for a `clear`, which affects all keys. */
+/** The keys whose content the change may alter; null: all keys, after a `clear`. */
 export function affectedKeys(log: JournalId, change: Change): readonly RowKey[] | null {
   switch (change.kind) {
     case 'tuple': {

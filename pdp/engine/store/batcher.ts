@@ -10,23 +10,23 @@ const LATE_MS = 10
 export const whenLate: Schedule = (run) => void setTimeout(run, LATE_MS).unref()
 
 export type BatcherOptions<T> = {
-  /** The most calls under way at once. */
+  /** How many calls may run at once. */
   readonly runningMax: number
   /** The most items of one call. Default: all that wait. */
   readonly itemsMax?: number
   readonly schedule: Schedule
   /**
-   * When a call counts as late. Until then, items that arrive wait for its end, so that few calls serve many items; after it, a
-   * second call may begin. Default: items never wait while fewer than `runningMax` calls are under way.
+   * Tells when a call is late. Items that come earlier wait for its end, so that few calls serve many items; later, a second call may
+   * begin. Default: while fewer than `runningMax` calls run, no item waits.
    */
   readonly late?: Schedule
-  /** Serves all items or none: when it rejects, none was served. */
+  /** Serves all items. When it rejects, it has served none. */
   run(items: readonly T[]): Promise<void>
   /** Called for an item that failed in a call of its own, or in a call that failed for a reason that concerns all items. */
   fail(item: T, error: unknown): void
 }
 
-/** Repeats a call that failed with each half of its items, so that an item that cannot be served fails no other. */
+/** Collects items for joint calls. Repeats a failed call with each half of its items, so that one bad item fails no other. */
 export class Batcher<T> {
   #items: T[] = []
   #running = 0
@@ -66,7 +66,7 @@ export class Batcher<T> {
     })
   }
 
-  /** Begins a second call when the current one is late, perhaps since its connection is lost. */
+  /** Begins a second call when the first is late, perhaps by a lost connection. */
   #watch(late: Schedule): void {
     if (this.#watching) return
     this.#watching = true
@@ -95,5 +95,5 @@ export class Batcher<T> {
   }
 }
 
-/** Whether all items would fail in the same way: while the store is unavailable, a retry would only take time. */
+/** True if all items would fail alike: while the store is unavailable, a retry of single items only takes time. */
 const concernsAll = (error: unknown): boolean => error instanceof PdpError && error.code === 'store_unavailable'

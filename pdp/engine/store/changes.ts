@@ -1,4 +1,4 @@
-/** Says which changes a journal accepts, and what is wrong with the others. All stores use these rules. */
+/** The rules for changes that a journal accepts, for all stores, with the fault of each other change. */
 
 import type { Change } from '../../shared/domain/change.ts'
 import { ENFORCEMENTS } from '../../shared/domain/entitlement.ts'
@@ -33,13 +33,13 @@ const ORGANIZATION_KINDS: ReadonlySet<Change['kind']> = new Set([
   'entitlements',
 ])
 
-/** Whether decisions depend on the change; all other entries are only for people to read. */
+/** True if decisions depend on the change; other entries are only for people to read. */
 export const isDecidedBy = (log: JournalId, { kind }: Change): boolean =>
   (log === ENVIRONMENT ? ENVIRONMENT_KINDS : ORGANIZATION_KINDS).has(kind)
 
 /**
- * Rejects the whole write and lists every fault with its place (`/0`, `/1`, …: the change's index).
- * Throws PdpError `request_invalid`, and ModelPending.
+ * Rejects a write with any fault, and lists all of them by the change's index (`/0`, `/1`, …). Throws PdpError `request_invalid`, and
+ * ModelPending.
  */
 export function assertChanges(log: JournalId, changes: readonly Change[]): void {
   const issues: ValidationIssue[] = []
@@ -52,7 +52,7 @@ export function assertChanges(log: JournalId, changes: readonly Change[]): void 
   throw new PdpError('request_invalid', issues.map((m) => `${m.place}: ${m.message}`).join('; '), { issues })
 }
 
-/** Whether a user has tuples or roles in an organization that do not count while the membership is not active. */
+/** True for tuples or roles that a user has in an organization but that do not count without an active membership. */
 export type Withheld = { readonly relationships: boolean; readonly roles: boolean }
 
 /** Throws PdpError `conflict` if there are any: without the membership the user would be a guest, for whom they count. */
@@ -65,11 +65,11 @@ export function requireNothingWithheld(user: string, { relationships, roles }: W
   )
 }
 
-/** Users whose memberships the changes end. */
+/** Users who lose their memberships by the changes. */
 export const leaversIn = (changes: readonly Change[]): readonly string[] =>
   changes.flatMap((change) => (change.kind === 'membership' && change.membership === null ? [change.user] : []))
 
-/** The fault of a batch that names a tuple twice: its changes have no order, so it may name a tuple only once. */
+/** The fault of a batch that names a tuple twice: without order among its changes, the result would be unclear. */
 function repeatedTupleIssue(seen: Set<string>, change: Change): string | null {
   if (change.kind !== 'tuple') return null
   const name = formatTuple(change.tuple)
@@ -130,7 +130,7 @@ function modelIssue(text: string): string | null {
   }
 }
 
-/** Names that a manifest claims for its app alone: its audiences, and the types of its model except mere subject types. */
+/** The names that only one app may claim: its audiences, and its model's types except mere subject types. */
 export function claimsOf(manifest: Manifest): readonly { readonly kind: 'audience' | 'type'; readonly name: string }[] {
   const model = manifest.model === null ? [] : [...knownModel(manifest.model)]
   const types = model.flatMap(([name, relations]) => (relations.size === 0 && SUBJECT_TYPES.has(name) ? [] : [name]))
@@ -170,7 +170,7 @@ function grantIssue(log: JournalId, grant: RoleGrant): string | null {
   if (!isId(grant.id)) return `id ${quote(grant.id)} is not an id`
   const [type, id] = [typeOf(grant.subject), grant.subject.slice(grant.subject.indexOf(':') + 1)]
   const types = log === ENVIRONMENT ? ['user', 'service'] : ['user', 'service', 'group']
-  // No group in the environment's journal: each organization writes the members of its groups, and could so grant itself roles.
+  // The environment's journal has no groups: organizations, which write their groups' members, could grant themselves roles.
   return types.includes(type) && isId(id)
     ? null
     : `subject ${quote(grant.subject)} is not ${types.map((t) => `${t}:<id>`).join(' or ')}`

@@ -23,7 +23,7 @@ export type RowKey =
       readonly relation: string
       readonly chain?: true
     }
-  /** One tuple, or its absence. For sets that are too wide to load. */
+  /** One tuple or its absence, for sets that are too wide to load. */
   | {
       readonly log: JournalId
       readonly kind: 'tuple'
@@ -31,7 +31,7 @@ export type RowKey =
       readonly relation: string
       readonly subject: string
     }
-  /** Tuples whose subject is `name`, with or without a condition. `where`: the type of their objects, and their relation; null: all. */
+  /** Tuples with the subject `name`, also with a condition. `where`: their objects' type and their relation; null: all. */
   | {
       readonly log: JournalId
       readonly kind: 'named'
@@ -43,7 +43,7 @@ export type RowKey =
   | { readonly log: JournalId; readonly kind: 'membership'; readonly user: string }
   /** Role grants to exactly this subject. The groups above it are returned too, with the grants to each of them. */
   | { readonly log: JournalId; readonly kind: 'grants'; readonly subject: string }
-  /** One node of the organization tree, in ENVIRONMENT as are `manifests` and `roles`. Its ancestors are returned too. */
+  /** An organization's node of the tree, in ENVIRONMENT like `manifests` and `roles`. Its ancestors are returned, too. */
   | { readonly log: JournalId; readonly kind: 'organization'; readonly id: string }
   | { readonly log: JournalId; readonly kind: 'manifests' }
   /** Every revocation that may concern an unexpired token. In TOKENS only. */
@@ -69,7 +69,7 @@ export type RowSet =
   /** `subject` of each row: a tuple's `object#relation`. `complete` false: more than `NAMED_BY_MAX` tuples, and `sets` is empty. */
   | { readonly key: RowKey & { kind: 'named' }; readonly sets: readonly SubjectRow[]; readonly complete: boolean }
   | { readonly key: RowKey & { kind: 'tuple' }; readonly row: SubjectRow | null }
-  /** `subject` of each row: a group as `group:x#member`. A tuple with a condition makes nobody a member here. */
+  /** The groups; `subject` of a row is a group as `group:x#member`. Tuples with a condition make no members here. */
   | { readonly key: RowKey & { kind: 'groups' }; readonly groups: readonly SubjectRow[] }
   | { readonly key: RowKey & { kind: 'membership' }; readonly membership: Membership | null }
   | { readonly key: RowKey & { kind: 'grants' }; readonly grants: readonly RoleGrant[] }
@@ -82,7 +82,7 @@ export const NAMED_BY_MAX = 100_000
 /** The most sets that one statement adds because of `chain`. */
 export const CHAIN_SETS_MAX = 200
 
-/** Row sets and positions of one moment. `rows` holds a set for each key asked, and those that RowKey promises besides. */
+/** Row sets and positions of one moment. `rows` has a set for each key, and those that RowKey promises in addition. */
 export type Reading = { readonly vector: Vector; readonly rows: readonly RowSet[] }
 export type JournalEntry = {
   readonly log: JournalId
@@ -119,7 +119,7 @@ export type JournaledGrant = { readonly log: JournalId } & RoleGrant
 export type GrantFilter = {
   readonly log?: JournalId
   readonly id?: string
-  /** Grants of roles of any of these apps; null stands for the organization-wide roles. */
+  /** The apps whose roles are wanted; null among them: organization-wide roles. */
   readonly apps?: readonly (string | null)[]
   readonly role?: string
   readonly subject?: string
@@ -130,15 +130,14 @@ export type OrganizationFilter =
   | { readonly within: string }
   | { readonly parent: string }
 export type HeldRole = { readonly app: string | null; readonly role: string }
-/** Tuples of one type and relation whose subjects are of one kind, such as `user`, `user:*` or `group#member`. */
+/** A kind of tuple: its type, its relation, and its subjects in the form `user`, `user:*` or `group#member`. */
 export type TupleShape = {
   readonly type: string
   readonly relation: string
   readonly subject: string
-  /** The name of their condition; null for none. */
+  /** The condition's name; null: no condition. */
   readonly condition: string | null
   readonly tuplesCount: number
-  /** One of these tuples, and its organization. */
   readonly example: { readonly organization: string; readonly tuple: Omit<Tuple, 'expiresAtMs'> }
 }
 
@@ -149,10 +148,7 @@ export interface ReportingQueries {
     filter: GrantFilter,
     page: { after: { readonly log: JournalId; readonly id: string } | null; countMax: number },
   ): Promise<readonly JournaledGrant[]>
-  /**
-   * For each subject that was granted one of `roles` directly: the set of all roles that it was granted directly, in all journals
-   * together. Each distinct set once.
-   */
+  /** The different sets of roles that subjects hold directly, in all journals together, for all subjects with one of `roles`. */
   roleSets(roles: readonly HeldRole[]): Promise<readonly (readonly HeldRole[])[]>
   /** Every shape in which tuples of these types are stored, in any organization. */
   tupleShapes(types: readonly string[]): Promise<readonly TupleShape[]>
@@ -180,7 +176,7 @@ export type TransactionClient = {
   }): Promise<{ rows: readonly unknown[] }>
 }
 
-/** `position`: the journal's, after the write. `changed` false: everything was as asked already, so the journal did not move. */
+/** The result of a write. `position`: the journal's afterwards. `changed`: false if nothing had to change and the journal did not move. */
 export type Written = { readonly position: JournalPosition; readonly changed: boolean }
 /** `appliedCount`: how many of the changes altered something. */
 export type AppliedWrite = Written & { readonly appliedCount: number }
@@ -196,13 +192,13 @@ export type AppliedWrite = Written & { readonly appliedCount: number }
  * ```
  */
 export interface Store extends ReportingQueries {
-  /** One plain statement, sent after the call. */
+  /** Reads positions by one statement, sent after the call. */
   vector(logs: readonly JournalId[]): Promise<Vector>
   /** The positions at this moment from memory, for that many questions; null: ask. Absent where the store has no lease. */
   leased?(logs: readonly JournalId[], questions: number): Vector | null
   /**
-   * Journal entries with `from < revision <= to` in order, preceded by the first entry of `from`, whose write id shows whether
-   * the history is still the one that the reader knows. At most `entriesMax` in all; a revision is never returned in part.
+   * Entries with `from < revision <= to` in order, after the first entry of `from`, whose write id shows whether the reader's history still
+   * holds. At most `entriesMax` in all; revisions are never split.
    */
   entries(
     ranges: readonly { log: JournalId; from: number; to: number }[],
@@ -255,7 +251,7 @@ export interface Store extends ReportingQueries {
    * Absent where no identity service runs.
    */
   tokenKeys?(token: { readonly jti: string; readonly keyId: string | null }): Promise<readonly string[] | null>
-  /** The current manifest of the app; null when it has none. */
+  /** The app's present manifest; null: the app has none. */
   manifest(app: string): Promise<StoredManifest | null>
   /** Organizations in the order of their ids, after `after` (exclusive), at most `countMax`. */
   organizations(

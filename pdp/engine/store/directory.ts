@@ -33,10 +33,10 @@ export type StoredClient = Client & {
   readonly tokenEpoch: number
 }
 
-/** A user with the address. `passwordHash`: in PHC string format; null for none, and for a blocked user. */
+/** A user with the address. `passwordHash`: in PHC string format; null for a user without password or blocked. */
 export type Addressee = User & {
   readonly passwordHash: string | null
-  /** True when nobody has proven the address, nothing can sign in to the account yet, and no directory has blocked it. */
+  /** True if the address is unproven, no way to sign in exists yet, and no directory has blocked the account. */
   readonly isUnopened: boolean
 }
 
@@ -49,7 +49,7 @@ export interface Directory {
    */
   exists(subject: { readonly type: 'user' | 'service'; readonly id: string }, organization: string): Promise<boolean>
   user(id: string): Promise<User | null>
-  /** The user with this address, in any case; null when there is none. */
+  /** The user with this address, whatever its case; null: none. */
   userByEmail(email: string): Promise<Addressee | null>
   /** The same text for all spellings of an address that userByEmail treats as equal. */
   foldEmail(email: string): Promise<string>
@@ -62,8 +62,8 @@ export interface Directory {
   /** Stores another hash of the same password, unless the stored hash is no longer `stored`. */
   replacePasswordHash(id: string, hashes: { readonly stored: string; readonly hash: string }): Promise<void>
   /**
-   * Creates all users, or none and returns what is wrong, each with the user's index in the list. `dryRun`: creates none in any
-   * case. Waits for all other writers of the directory.
+   * Creates all users; or none, and returns the faults by the users' index in the list. `dryRun`: never creates any. Waits for all writers
+   * of the directory.
    */
   importUsers(
     users: readonly ImportedUser[],
@@ -80,10 +80,7 @@ export interface Directory {
   activeMemberships(user: string): Promise<readonly { readonly organization: Organization; readonly role: Tier }[]>
   /** Memberships of any status, in the order of their organizations. */
   memberships(user: string): Promise<readonly ({ readonly organization: string } & Membership)[]>
-  /**
-   * True when the person has no membership, role or relationship outside the organization and those below it, and no role of
-   * Portcullis itself.
-   */
+  /** True if the person has no membership, role or relationship outside the organization and those below it, and no role of Portcullis. */
   isOnlyIn(user: string, organization: string): Promise<boolean>
   client(id: string): Promise<StoredClient | null>
   /**
@@ -106,10 +103,10 @@ export interface Directory {
   ): Promise<readonly Client[]>
 }
 
-/** A user or a group as the directory of an organization sent it. `version` differs after every write. */
+/** A user or group in the form of an organization's directory. Each write changes `version`. */
 export type Provisioned = {
   readonly id: string
-  /** `userName` or `displayName`. */
+  /** The `userName` or `displayName`. */
   readonly name: string
   readonly externalId: string | null
   readonly document: JsonObject
@@ -141,23 +138,23 @@ export interface Provisioning {
   ): Promise<void>
   remove(of: ProvisionedOf, id: string): Promise<boolean>
   holdings(user: string, organizations: readonly string[]): Promise<Holdings>
-  /** Whether the user has a relationship outside of these organizations. */
+  /** True if the user has a relationship outside of these organizations. */
   isRelatedOutside(user: string, organizations: readonly string[]): Promise<boolean>
   /** Relationships that name the user, in the order of their organizations, at most `countMax`. */
   relationships(user: string, countMax: number): Promise<readonly (Tuple & { readonly organization: string })[]>
   /** The organizations in which the user is a direct member of a group, at most `countMax`. */
   groupOrganizations(user: string, countMax: number): Promise<readonly string[]>
-  /** Whether the user is blocked; null when there is no such user. */
+  /** True if the user is blocked; null: there is no such user. */
   isBlocked(user: string): Promise<boolean | null>
   /** Blocks or unblocks a user. No session of a blocked user counts; after being unblocked, the user must sign in again. */
   setBlocked(user: string, blocked: boolean): Promise<void>
   /**
-   * Called when a user's address changes, as the holder of the former one may be another person: deletes what was mailed to it,
-   * and everything that the user can sign in with except the password, which putUser replaces.
+   * Deletes what was mailed to a user's old address, and all ways to sign in except the password, which putUser replaces. Called for a new
+   * address, because the old one's owner may be another person.
    */
   dropProofs(user: string, context: WriteContext): Promise<void>
 }
-/** Everything that a user has outside of given organizations. */
+/** A user's holdings outside of given organizations. */
 export type Holdings = {
   /** True for a membership of any status, or a role, elsewhere. */
   readonly elsewhere: boolean
@@ -175,12 +172,11 @@ export type MovedClient = Pick<StoredClient, 'id' | 'secretSetBy'> & {
 }
 /** Reads and writes for the move of an organization. All but `below` must be called in the transaction of the move. */
 export interface Moves {
-  /** The organization and all below it. */
   below(organization: string): Promise<readonly string[]>
   /** Locks these organizations, so that their writers wait until the transaction ends. */
   lock(organizations: readonly string[]): Promise<void>
   clientsOf(organizations: readonly string[], countMax: number): Promise<readonly MovedClient[]>
-  /** Removes the client's secret and keys, and ends its tokens and those that people gave it. */
+  /** Removes the client's secret and keys and ends its tokens, also those that people gave it. */
   dropSecret(client: string, context: WriteContext): Promise<void>
   /** Ends the tokens that the client has in its own name. */
   endTokens(client: string, context: WriteContext): Promise<void>
@@ -196,13 +192,13 @@ export interface Sql {
   /** Rows as objects. Throws PdpError `store_unavailable` when the connection is lost; database errors as they are. */
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
   /**
-   * Runs `work` in a READ COMMITTED transaction, which is rolled back when `work` throws. `work` runs again when PostgreSQL undid it
-   * because of a deadlock, so it must do nothing outside the transaction.
+   * Runs `work` in a READ COMMITTED transaction, rolled back when `work` throws. After a deadlock `work` runs again, so it must do nothing
+   * outside the transaction.
    */
   transaction<T>(work: (sql: Transaction) => Promise<T>): Promise<T>
 }
 
-/** A database, or one transaction in it. */
+/** A database, or a transaction in it. */
 export type Queries = Pick<Sql, 'query'>
-/** `arrived`: says that entries of this journal need revisions (arrivals.ts), which they get before the caller is answered. */
+/** `arrived` notes that entries of this journal need revisions (arrivals.ts), which they get before the caller's answer. */
 export type Transaction = Queries & { arrived(log: JournalId): void }

@@ -9,10 +9,7 @@ type Wait<Row> = {
 
 const STATEMENTS_MAX = 2
 
-/**
- * `read` sends one statement, after all its names were asked for. The result is null for a name that it does not find. Rejects
- * with the error of `read`.
- */
+/** Joins look-ups: `read` sends one statement after all its names were asked for. A missing name gives null. Rejects as `read` does. */
 export function joinedRead<Row>(
   read: (names: readonly string[]) => Promise<ReadonlyMap<string, Row>>,
 ): (name: string) => Promise<Row | null> {

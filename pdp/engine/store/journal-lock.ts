@@ -4,18 +4,18 @@ import { ADVISORY_LOCKS } from './advisory-locks.ts'
 import type { Queries } from './directory.ts'
 
 /**
- * A journal's name: the holder has it alone. `beside`: nobody raises it meanwhile, the holder included, and other holders of
- * `beside` go on. `person`: `beside` of the directory, and this person's part of it alone.
+ * A lock. A journal's name: exclusive. `beside`: shared with other holders of `beside`, while no one raises the journal's revision.
+ * `person`: `beside` of the directory, and exclusive for this person's part.
  */
 export type Lock = JournalId | { readonly beside: keyof typeof TURNS } | { readonly person: string }
 
 /** The first to be locked, in this order; people follow the directory, organizations come last, by id. One order for all prevents deadlocks. */
 export const FIRST: readonly JournalId[] = [DIRECTORY, ENVIRONMENT, TOKENS]
 
-// PostgreSQL lets one who locks a row beside others overtake one who waits to have it alone; nobody overtakes at an advisory lock.
+// Advisory locks, where no one is overtaken: new holders of a shared row lock can overtake a writer that waits for the whole.
 const TURNS = { [DIRECTORY]: ADVISORY_LOCKS.directory, [ENVIRONMENT]: ADVISORY_LOCKS.environment } as const
-// `for key share` is compatible with itself, but not with the locks of who has the whole and of who raises the revision. `beside`
-// reads from `turn`, so it comes second.
+// `for key share` excludes exclusive holders and those who raise the revision, not others of its kind. It reads from `turn`, so it comes
+// second.
 const besideOf = (log: keyof typeof TURNS): string => `
   with turn as materialized (select pg_advisory_xact_lock_shared(${TURNS[log]})),
   beside as materialized (select 1 from revision, turn where organization_id = '${log}' for key share of revision)`
@@ -26,8 +26,8 @@ const LOCK = `
   order by q.place for update of r`
 
 /**
- * Locks journals one by one, in the order of the parameter, until the transaction ends; @returns how many are there. Later reads of
- * the transaction see what earlier holders of the locks wrote.
+ * Locks journals one by one, in the parameter's order, until the transaction ends. @returns how many exist. Later reads see what former
+ * holders wrote.
  */
 export async function lockInOrder(sql: Queries, logs: readonly JournalId[]): Promise<number> {
   const turns = Object.entries(TURNS).flatMap(([log, number]) => (logs.includes(log) ? [number] : []))
@@ -42,10 +42,10 @@ export async function lockBeside(sql: Queries, log: keyof typeof TURNS): Promise
   await sql.query(`${besideOf(log)} select 1 from beside`)
 }
 
-// An id that has no row yet is held by the advisory lock alone.
+// An id without a row is locked only by the advisory lock.
 const HOLD_PERSON = `${besideOf(DIRECTORY)}
   select pg_advisory_xact_lock(${ADVISORY_LOCKS.person}, hashtext($1)) from beside`
-// A statement of its own, so that it finds the row that an earlier holder of the lock committed.
+// A separate statement, so that it finds a row that an earlier holder has committed.
 const LOCK_PERSON = 'select 1 from user_account where user_id = $1 for no key update'
 
 /**

@@ -10,7 +10,7 @@ const QUEUE = (condition: string): string => `
   on conflict do nothing`
 const STATEMENTS = { session: QUEUE('s.uid = $1'), user: QUEUE("s.payload ->> 'accountId' = $1") }
 
-/** To be called in the transaction that ends one session, or all of a user, before it deletes them. */
+/** Queues logout tokens. Must be called in the transaction that ends one or all of a user's sessions, before it deletes them. */
 export async function queueLogouts(
   sql: Queries,
   { by, id }: { readonly by: 'session' | 'user'; readonly id: string },

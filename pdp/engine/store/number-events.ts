@@ -9,8 +9,8 @@ const NUMBER = `
   returning (select count(*)::int from (select from outbox_arrival limit ${PIECE_ROWS + 1}) arrived) as count`
 
 /**
- * Numbers every event that was committed before the call, and moves it to `outbox`. Numbers have no gaps, and an event that was
- * committed before another was stored has the smaller number.
+ * Gives numbers to all events committed before the call, and moves them to `outbox`. Numbers have no gaps. An event that was committed
+ * before another was stored has the smaller one.
  */
 export async function numberEvents(sql: Queries): Promise<void> {
   let left = true
@@ -20,7 +20,6 @@ export async function numberEvents(sql: Queries): Promise<void> {
   }
 }
 
-/** The number of the newest event that has one. */
 export async function newestEvent(sql: Queries): Promise<number> {
   const [row] = await sql.query<{ newest: number }>(
     "select revision as newest from revision where organization_id = '#events'",

@@ -1,13 +1,12 @@
-/** Limits how many expensive operations run at once, in all and for each tenant. Callers that wait are served in order of arrival. */
+/** Bounds how many expensive operations run at once, in total and per tenant. Others wait in order of arrival. */
 import { PdpError } from '../../shared/domain/errors.ts'
 import { tenantOf } from '../../shared/domain/names.ts'
 
-/** Bounds on all tenants together, and on one of them. */
 type Bound = { readonly all: number; readonly tenant: number }
 
-/** `open`: how many operations may run; `waiting`: how many may wait. Without `waiting` none may. */
+/** `open`: how many operations may run; `waiting`: how many may wait, by default none. */
 export function createTenantPlaces(bounds: { readonly open: Bound; readonly waiting?: Bound }): {
-  /** Runs `work` once the bounds allow it. Throws PdpError `overloaded` when too many wait, and what `work` throws. */
+  /** Runs `work` as soon as the bounds allow. Throws PdpError `overloaded` if too many wait, and what `work` throws. */
   run<T>(organization: string | null, work: () => Promise<T>): Promise<T>
 } {
   const { open, waiting = { all: 0, tenant: 0 } } = bounds

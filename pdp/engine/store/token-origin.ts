@@ -4,14 +4,14 @@ import type { Queries } from './directory.ts'
 
 export type TokenOrigin = {
   readonly kind: 'AccessToken' | 'ClientCredentials'
-  /** Null for a client_credentials token. */
+  /** The grant; null for a client_credentials token. */
   readonly grantId: string | null
-  /** The browser session with whose end the token ends; null if it depends on none. */
+  /** The browser session that ends the token; null: none does. */
   readonly sessionUid: string | null
   readonly acr: string | null
-  /** Seconds since the epoch. */
+  /** The sign-in in seconds since the epoch. */
   readonly authTime: number | null
-  /** The token's own grant, and the grants of the tokens that it was exchanged from. */
+  /** The token's grant, and those of tokens that it was exchanged from. */
   readonly grants: readonly string[]
   /** The clients of these grants. */
   readonly clients: readonly string[]
@@ -50,15 +50,12 @@ export function originKeys({
   return keys
 }
 
-/**
- * Implements `Store.tokenKeys`. The signing key tells whether the token is ours: a token of ours that no longer has a record has
- * been revoked.
- */
+/** Does the work of `Store.tokenKeys`. The signing key shows whether a token is ours; one of ours without a record has been revoked. */
 export async function tokenKeys(
   sql: Queries,
   { jti, keyId }: { readonly jti: string; readonly keyId: string | null },
 ): Promise<readonly string[] | null> {
-  // PostgreSQL cannot store U+0000, so no token of ours has such a name.
+  // No token of ours has U+0000 in a name, since PostgreSQL cannot store it.
   if (`${jti}${keyId}`.includes('\0')) return []
   const origin = await tokenOrigin(sql, jti)
   const hasEnded = origin?.kind === 'AccessToken' && origin.grants.length === 0

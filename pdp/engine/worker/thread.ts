@@ -1,4 +1,4 @@
-/** The worker thread of worker.ts: parses one text after the other and returns the result or the faults. */
+/** The worker thread of worker.ts: parses texts one by one and returns results or faults. */
 import { parentPort } from 'node:worker_threads'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { compileModel } from '../decide/language/model-language.ts'

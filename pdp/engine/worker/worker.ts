@@ -15,7 +15,7 @@ const IDLE_MS = 10_000
 const WAITING_MAX = 64
 const MEMORY_MB_MAX = 512
 const MODELS_MAX = 100
-/** The thread's file beside this one, with the same extension: source or built. */
+/** The thread's program next to this file, with the same extension: source or built. */
 const ENTRY = new URL(`./thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)
 
 /** The thread was too slow or ended, perhaps because of the machine and not of the text. */
@@ -26,7 +26,7 @@ export type Aside = {
   run(job: Job): Promise<unknown>
 }
 
-/** Runs one job after the other; the thread ends when there was none for a while. */
+/** Runs jobs one by one in a thread, which ends after a time without jobs. */
 export function createAside(options: { readonly deadlineMs?: number } = {}): Aside {
   const { deadlineMs = DEADLINE_MS } = options
   let worker: Worker | null = null
@@ -70,7 +70,7 @@ export function createAside(options: { readonly deadlineMs?: number } = {}): Asi
 function startWorker(): Worker {
   const worker = new Worker(ENTRY, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX } })
   worker.unref()
-  // Also catches the error of a thread that fails between two jobs, or after it was given up.
+  // Catches errors of a thread that fails between two jobs or after we gave it up.
   worker.on('error', () => undefined)
   return worker
 }
@@ -109,7 +109,7 @@ const compiling = new Map<string, Promise<void>>()
 
 export const parseAside = (text: string): Promise<unknown> => aside.run({ kind: 'yaml', text })
 
-/** Runs `work`, and again after compiling each model that it lacked. `work` must have no effect before it succeeds. */
+/** Runs `work`, again after compiling each model that it lacked. Before success, `work` must have no effect. */
 export async function withModels<T>(work: () => T | Promise<T>): Promise<T> {
   for (let models = 0; ; models++) {
     try {

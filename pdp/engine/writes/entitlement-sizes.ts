@@ -6,7 +6,7 @@ import type { Store } from '../store/contract.ts'
 export const ENTITLEMENT_BYTES_MAX = 1024 * 1024
 export const ENTITLEMENT_COUNT_MAX = 4_096
 
-/** Why this value must not be stored under this key; null if it may. A value that gets smaller always may. Hold the journal's lock. */
+/** The reason why this value must not be stored under this key, or null. A smaller value always may. Needs the journal's lock. */
 export async function entitlementSizeIssue(
   store: Pick<Store, 'entitlements'>,
   organization: string,

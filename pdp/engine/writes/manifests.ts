@@ -1,4 +1,4 @@
-/** The rules for a manifest before it is stored, by itself and together with what is stored: over HTTP and in process alike. */
+/** The rules for a manifest before it is stored, alone and together with stored ones, over HTTP and in process. */
 
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
 import { pointer, storageIssue } from '../../shared/domain/json.ts'

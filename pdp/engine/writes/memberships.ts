@@ -3,7 +3,7 @@ import type { JournalId } from '../../shared/domain/journal.ts'
 import type { Membership } from '../../shared/domain/membership.ts'
 import type { Store } from '../store/contract.ts'
 
-/** Null when the person is no member, or the organization or the person does not exist. */
+/** The person's membership; null: no member, or the organization or the person does not exist. */
 export async function membershipOf(
   store: Pick<Store, 'rows'>,
   organization: JournalId,

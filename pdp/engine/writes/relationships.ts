@@ -1,4 +1,4 @@
-/** Parses relationships that a caller writes and deletes, and reports every issue with its place: over HTTP and in process alike. */
+/** Parses relationships to write and delete, over HTTP and in process, and reports each issue with its position. */
 import { parseInstantText } from '../../shared/base/instant.ts'
 import type { Change, Precondition } from '../../shared/domain/change.ts'
 import { PdpError, type ValidationIssue } from '../../shared/domain/errors.ts'
@@ -29,13 +29,13 @@ export type RelationshipsWrite = {
   readonly if?: readonly { readonly tuple: TupleInput; readonly exists: boolean }[]
 }
 
-/** Throws PdpError `request_invalid` with every issue and its place. A tuple that could never count may still be deleted. */
+/** Throws PdpError `request_invalid` with all issues and their positions. A tuple that cannot count may still be deleted. */
 export function parseRelationships(
   input: RelationshipsWrite,
   restriction: Restriction,
 ): {
   readonly changes: readonly Extract<Change, { kind: 'tuple' }>[]
-  /** The place of each change in the input. */
+  /** The position of each change in the input. */
   readonly places: readonly string[]
   readonly preconditions: readonly Precondition[]
 } {
@@ -75,7 +75,7 @@ export function parseRelationships(
   return { changes, places, preconditions }
 }
 
-/** The tuple, or what is wrong with it. */
+/** The tuple, or its fault. */
 export function parseTupleInput(input: TupleInput): Tuple | string {
   if (typeof input === 'string') {
     try {
@@ -96,17 +96,17 @@ function withCondition(tuple: Tuple, { name, context = {} }: ConditionInput): Tu
   return { ...tuple, condition: { name, context } }
 }
 
-/** Replaces the index of a change, by which the store names it, by its place in the input, which the caller knows. */
+/** Replaces the change's index in the store's error by its position in the input, which the caller knows. */
 export function relocate(err: unknown, places: readonly string[]): unknown {
   if (!(err instanceof PdpError) || err.issues.length === 0) return err
   const issues = err.issues.map(({ place, message }) => ({ place: places[Number(place.slice(1))] ?? '', message }))
   return nothingWritten(err.code, issues, err)
 }
 
-/** A text that is different for different tuples, whatever characters their ids have. */
+/** A text that differs for different tuples, whatever their ids contain. */
 export const formatKey = ({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): string =>
   JSON.stringify([object, relation, subject])
 
-/** The error of a write of which nothing was stored, with every issue. */
+/** The error of a write that stored nothing, with all issues. */
 export const nothingWritten = (code: PdpError['code'], issues: readonly ValidationIssue[], cause?: unknown): PdpError =>
   new PdpError(code, 'nothing was written', { issues, cause })

@@ -8,7 +8,7 @@ import type { Store, TupleShape } from '../store/contract.ts'
 import { withModels } from '../worker/worker.ts'
 import { readDeclared } from './role-definitions.ts'
 
-/** Shapes of stored tuples that count under the current model and would not count under the new one. */
+/** The shapes of stored tuples that count under the present model, but not under the new one. */
 export async function orphansOf(
   store: Pick<Store, 'tupleShapes'>,
   models: { readonly current: Model; readonly wanted: Model },
@@ -19,7 +19,7 @@ export async function orphansOf(
   return shapes.filter((shape) => shapeIssue(current, shape) === null && shapeIssue(wanted, shape) !== null)
 }
 
-/** Why a tuple would not count under the current models; null if it counts. */
+/** The reason why a tuple would not count under the present models; null: it counts. */
 export type Restriction = (tuple: Omit<Tuple, 'expiresAtMs'>) => string | null
 
 /** Reads the restriction by the current models. A tuple that counts now may not count under a later model. */

@@ -32,7 +32,7 @@ export function definitionsOf({ manifests, roles }: Declared): Definitions {
   return ({ app, role }) => (app === null ? wide.get(role) : apps.get(app)?.get(role))?.permissions
 }
 
-/** Bytes of the claims `roles` and `permissions` of a subject that holds all of these. */
+/** The bytes of the claims `roles` and `permissions` for a subject with all of these roles. */
 function claimBytes(held: readonly HeldRole[], definitions: Definitions): number {
   const roles = new Set<string>()
   const permissions = new Set<string>()
@@ -46,9 +46,8 @@ function claimBytes(held: readonly HeldRole[], definitions: Definitions): number
 }
 
 /**
- * Why tokens would become too large by a change of declarations, or null. A token carries the roles of one app and the
- * organization-wide ones, so each set of them that some subject holds is measured. If all roles together fit, every set fits, and
- * nothing is read.
+ * The reason why changed declarations would make tokens too large, or null. A token has roles of one app and organization-wide ones, so
+ * each set that a subject holds is measured; nothing is read if all roles together fit.
  */
 export async function tokenIssue(
   store: Pick<Store, 'roleSets'>,
@@ -75,7 +74,7 @@ const rolesIn = ({ manifests, roles }: Declared): readonly HeldRole[] => [
   ...manifests.flatMap(({ app, roles: own }) => Object.keys(own).map((role) => ({ app, role }))),
 ]
 
-/** Does the role give no keys that it did not give before? Undefined: a role that is not declared, and so is in no token. */
+/** True if the role gives no more keys than before. Undefined: a role without declaration, which is in no token. */
 function isWithin(after: readonly string[] | undefined, before: readonly string[] | undefined): boolean {
   const had = new Set(before)
   return before !== undefined && (after ?? []).every((key) => had.has(key))

@@ -9,10 +9,10 @@ import type { Words } from './words/words.ts'
 
 export type Choice =
   | { readonly kind: 'bound'; readonly organization: Organization }
-  /** The person is in no organization; the token then names none. */
+  /** The person is in no organization, so the token will name none. */
   | { readonly kind: 'unbound' }
   | { readonly kind: 'choose'; readonly from: readonly Organization[] }
-  /** The person is no active member of the requested organization, or of the client's own one. */
+  /** The person is no active member of the organization that the request or the client names. */
   | { readonly kind: 'refused' }
 export type OfferedChoice = Exclude<Choice, { kind: 'refused' }>
 
@@ -23,7 +23,7 @@ export function consentPage(
     person: string
     scopes: readonly string[]
     choice: OfferedChoice
-    /** Set for a client that nobody registered: the host of its document, and the host to which the browser goes next. */
+    /** Hosts to show for a client without registration: that of its document, and that to which the browser goes next. */
     from?: { readonly host: string; readonly target: string }
   },
 ): Page {

@@ -17,12 +17,12 @@ export type Application = {
 export type Frame = {
   readonly words: Words
   readonly issuer: string
-  /** The issuer's path, which stands before the paths of all pages. */
+  /** The issuer's path, a prefix of all pages' paths. */
   readonly mount: string
   readonly requestId: string
   readonly brand: Brand
   readonly application: Application | null
-  /** People can sign in with passkeys here. */
+  /** True: people can sign in with passkeys. */
   readonly passkeys: boolean
 }
 /** `uiLocales`: the parameter of the authorization request that the page belongs to. */
@@ -46,13 +46,13 @@ export function createFrames(issuer: string, branding: Branding = {}, passkeys =
   })
 }
 
-/** The frame of a page that oidc-provider asks for. On an error, oidc-provider may have read no parameters yet. */
+/** The frame of a page for oidc-provider, which after an error may have read no parameters yet. */
 export const frameForContext = (
   frameOf: FrameOf,
   { req, oidc }: Pick<Context, 'req'> & { oidc?: Context['oidc'] },
 ): Frame => frameOf(req, { uiLocales: oidc === undefined ? undefined : paramsOf(oidc).ui_locales })
 
-/** The name that people see. A client that nobody registered also shows its host, because it can choose any name. */
+/** The client's name for people. A client without registration can choose any name, so its host is added. */
 export function nameOf({
   clientName,
   clientId,

@@ -12,7 +12,7 @@ const HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const
 
-/** The scripts, by path. */
+/** Reads the scripts; their paths are the keys. */
 export function readScripts(): ReadonlyMap<string, { readonly text: string; readonly headers: typeof HEADERS }> {
   const read = (url: URL) => ({ text: readFileSync(url, 'utf8'), headers: HEADERS })
   return new Map([
@@ -21,13 +21,13 @@ export function readScripts(): ReadonlyMap<string, { readonly text: string; read
   ])
 }
 
-/** A form for passkeys in the browser's autofill: it offers them beside stored addresses, and changes nothing for a person who types. */
+/** A form by which the browser's autofill offers passkeys beside addresses. People who type notice no difference. */
 export const autofillForm = (options: object): Html =>
   html`<form method="post" data-step="passkey" data-passkey="autofill" data-options="${JSON.stringify(options)}" hidden><input type="hidden" name="credential" value=""><input type="hidden" name="action" value="passkey_answer"></form>`
 
 /**
- * Data for the form's script, the field for its answer, and the text for people without a script or whose authenticator gives no
- * answer. `get` starts without a click.
+ * A form's parts: data for the script, the field for its answer, and a text for people without script or authenticator. `get` starts
+ * without a click.
  */
 export function passkeyParts(
   { words: { factors } }: Frame,

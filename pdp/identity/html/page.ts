@@ -23,7 +23,7 @@ export function show(ctx: Pick<Context, 'set' | 'body'>, { headers, html }: Page
   ctx.body = html
 }
 
-/** Scripts that may run; by default none. `script`: the source of one within the page. `files`: paths of ours. */
+/** Scripts that the page may run; by default none. `script`: source text within the page. `files`: our own paths. */
 export type Scripts = { readonly script?: string; readonly files?: readonly string[] }
 
 /** The page gets its language and brand from the frame. */

@@ -1,4 +1,4 @@
-/** Pages for browsers that no application sent: the issuer's root, and unknown paths. */
+/** Pages for browsers that come from no application: the issuer's root, and unknown paths. */
 import { EMPTY, type Html, html } from '../../shared/base/html.ts'
 import { mountOf, PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'

@@ -1,7 +1,7 @@
 /** A QR code as a picture inside the page, so that its content goes to no other server. */
 import { type Html, html } from '../../shared/base/html.ts'
 
-/** Light modules around the code, which readers need to find it (ISO/IEC 18004). */
+/** The width of the light border, in modules, that readers need to find the code (ISO/IEC 18004). */
 const QUIET = 4
 
 export async function qrCode(text: string, alternative: string): Promise<Html> {

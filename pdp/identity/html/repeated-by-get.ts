@@ -1,10 +1,10 @@
-/** Requests that we answer with a redirect to the same page by GET: only that gets our cookies (SameSite=Lax) from another site. */
+/** Redirects some requests from other sites to the same page by GET, because only then the browser sends our cookies (SameSite=Lax). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readForm } from '../oauth/forms.ts'
 import { PATHS, urlOf } from '../oauth/paths.ts'
 import { STATUS } from '../oauth/status.ts'
 
-/** Applications may send these as forms (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout section 2). */
+/** Paths to which applications may send forms (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout section 2). */
 const BY_FORM: ReadonlySet<string> = new Set([PATHS.authorize, PATHS.logout])
 
 /** The URL to redirect to; undefined: no redirect is needed; null: the form is too large. */

@@ -1,4 +1,4 @@
-/** How the identity service writes to the logs and the outbox: in the same transaction as the change that an entry reports. */
+/** Writes entries of the identity service to the logs and the outbox, in the same transaction as the change that they report. */
 
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Change, WriteContext } from '../../shared/domain/change.ts'

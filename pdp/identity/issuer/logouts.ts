@@ -1,4 +1,4 @@
-/** Sends logout tokens to clients whose session ended (OpenID Connect Back-Channel Logout 1.0), from the queue in the database. */
+/** Sends the logout tokens in the database's queue to clients whose sessions ended (OpenID Connect Back-Channel Logout 1.0). */
 import { randomUUID } from 'node:crypto'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { GuardedPost } from '../../shared/base/guarded-post.ts'
@@ -9,10 +9,10 @@ import { type PushOutcome, pushLogout } from '../../signals/transmitter/push.ts'
 import { backoffMs, FAILING_MS_MAX } from '../../signals/transmitter/retries.ts'
 
 const POLL_MS = 500
-/** How many clients are served at once, and how many tokens of one client: so a slow client leaves room for others. */
+/** How many clients are served at once, and how many tokens per client, so that a slow client leaves capacity for others. */
 const CLIENTS_MAX = 20
 const TOKENS_MAX = 10
-/** How long a process that took a token has for it. Longer than a call takes. */
+/** How long a token belongs to the process that took it; longer than a call takes. */
 const TURN_SECONDS = 30
 /** The life of a logout token. Section 2.4 recommends two minutes at most. */
 const TOKEN_SECONDS = 120
@@ -55,7 +55,7 @@ const TAKE = `
 const DONE = 'delete from logout_pending where logout_id = $1'
 const LATER = 'update logout_pending set next_attempt_at = now() + make_interval(secs => $2) where logout_id = $1'
 
-/** Sends the tokens of the queue until it is closed. Any number of processes may do this at once. */
+/** Sends queued tokens until it is closed. Several processes may run it at once. */
 export function startLogouts(deps: LogoutsDeps): { close(): Promise<void> } {
   const { sql, log } = deps
   const running = new Map<string, Promise<void>>()
@@ -69,7 +69,7 @@ export function startLogouts(deps: LogoutsDeps): { close(): Promise<void> } {
       running.set(
         client,
         Promise.all(own.map((row) => send(deps, row)))
-          // Tokens whose outcome was not recorded are sent again after TURN_SECONDS.
+          // The outcome is not recorded, so these tokens are sent again after TURN_SECONDS.
           .catch((err: unknown) => log.warn({ event: 'logouts_not_recorded', client, err }))
           .then(() => {
             running.delete(client)
@@ -110,7 +110,7 @@ async function send(deps: LogoutsDeps, row: Pending): Promise<void> {
   await sql.query(LATER, [id, waitMs / 1_000])
 }
 
-/** A token is signed for each attempt, because it is valid for a short time only: a client that was away would refuse an old one. */
+/** Signs a token for each attempt: tokens are valid for a short time only, and a client that was away would refuse an old one. */
 async function tokenOf({ issuer, clock, sign }: LogoutsDeps, { client, user, sid, session }: Pending): Promise<string> {
   const iat = Math.floor(clock() / 1_000)
   const about = { sub: user, ...(session && { sid }) }

@@ -20,8 +20,8 @@ export type OutboxRow = {
 }
 export type Events = {
   /**
-   * At most one page of events after number `after`; if no event has reached that number, as in a restored database, after the
-   * newest one. Waits up to `waitMs` for the first event; an empty page if none comes.
+   * A page of events after number `after`; after the newest event if none has this number yet, as in a restored database. Waits up to
+   * `waitMs` for the first event, else the page is empty.
    */
   after(
     after: number,
@@ -41,7 +41,7 @@ export function createEvents({ sql }: { readonly sql: Queries }): Events {
   let seen = -1
   let timer: NodeJS.Timeout | null = null
 
-  /** One poll serves all waiting readers. It runs only while readers wait. */
+  /** One poll for all waiting readers, which stops when no reader waits. */
   async function currentView(): Promise<void> {
     timer = null
     try {

@@ -1,9 +1,9 @@
-/** Tells which sign-ins still count: the person exists and was not signed out later. */
+/** Tells whether a sign-in still counts: the person exists and was not signed out after it. */
 import type { Queries } from '../../engine/store/directory.ts'
 
 /**
- * `since`: when the person signed in, in seconds since the epoch; undefined if nobody signed in, for example if a client asks about
- * a person. Throws PdpError `store_unavailable`.
+ * True for a valid sign-in. `since`: its time in seconds since the epoch; undefined without a sign-in, as when a client asks about a
+ * person. Throws PdpError `store_unavailable`.
  */
 export type IsSignedIn = (user: string, since: number | undefined) => Promise<boolean>
 
@@ -21,13 +21,13 @@ export type SignedInBy = { readonly session: string } | { readonly ts: number }
 
 const OPEN_SESSION = `
   select 1 from oidc_record where kind = 'Session' and uid = $2 and payload ->> 'accountId' = $1 and consumed_at is null`
-// Strictly before: of a sign-in and a sign-out in the same second, nobody knows which was first.
+// A sign-in in the same second as a sign-out does not count, since their order is unknown.
 const NOT_SIGNED_OUT = `
   select 1 from user_account where user_id = $1 and (signed_out_at is null or signed_out_at < to_timestamp($2::float8))`
 
 /**
- * Call it in the transaction that adds or removes a person's way to sign in, under the directory's lock. A person who was signed
- * out meanwhile, for example by a new password, must neither leave a way to sign in behind nor remove one.
+ * Must be called in the transaction that adds or removes a way to sign in, under the directory's lock. A person who was signed out
+ * meanwhile, for example by a new password, may change no way to sign in.
  */
 export async function isStillSignedIn(tx: Queries, user: string, by: SignedInBy): Promise<boolean> {
   const found =

@@ -1,4 +1,4 @@
-/** Bounds how many expensive checks run and wait at once. */
+/** Bounds how many expensive checks run, and how many wait. */
 import { FairQueue } from '../../shared/base/fair-queue.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 
@@ -7,14 +7,14 @@ export class BusyError extends Error {
   override readonly name = 'BusyError'
 }
 /**
- * Runs `work` when its turn has come. Each known address has its turn; all unknown addresses together have one, which they take in
- * turn. Rejects with BusyError when too many wait: the newest of the address or group with the most.
+ * Runs `work` in its turn. Known addresses take turns; all unknown ones together count as one address, and take turns within it. If too
+ * many wait, rejects with BusyError the newest of the address or group with the most.
  */
 export type Semaphore = <T>(work: () => Promise<T>, address: string) => Promise<T>
 
 export type Semaphores = { readonly [kind in 'decoys' | 'clients' | 'people']: Semaphore }
 
-/** Each kind of work has its own queue, and the queues take turns: a full one does not keep the others from their third. */
+/** One queue per kind of work. The queues take turns, so that a full one leaves the others their third. */
 export function createSemaphores(options: {
   readonly runningMax: number
   readonly waitingMax: number
@@ -25,7 +25,7 @@ export function createSemaphores(options: {
   let running = 0
   let turn = 0
 
-  /** Gives the place to the next waiter, or frees it. */
+  /** Lets the next waiting work begin, or frees the slot. */
   function leave(): void {
     for (let tries = 0; tries < queues.length; tries += 1) {
       turn = (turn + 1) % queues.length

@@ -19,7 +19,7 @@ export type Source = {
 }
 export type Devices = {
   source(req: IncomingMessage): Source
-  /** From now on the browser is a device of this person. */
+  /** Marks the browser as one of this person's devices. */
   remember(res: ServerResponse, user: string): void
 }
 
@@ -52,7 +52,7 @@ const sealedAs = (user: string): string => `device of ${user}`
 
 /** The id of the device in this person's cookie. A cookie that was sealed for another person cannot be opened. */
 function deviceIn(keys: readonly Buffer[], cookies: string, user: string): string | null {
-  // There may be several such cookies: for other paths, or of other people.
+  // The browser may send several such cookies: for other paths, or of other people.
   for (const pair of cookies.split(/; */)) {
     if (!pair.startsWith(`${COOKIE}=`)) continue
     try {

@@ -4,8 +4,8 @@ import type { Queries } from '../../engine/store/directory.ts'
 
 export type SharedAttempts = {
   /**
-   * Counts a try before it is made, so that parallel tries are counted too. False: no tries are left for now, and nothing was
-   * counted. All methods throw PdpError `store_unavailable`.
+   * Counts a try before it is made, so that parallel tries count, too. False: no try is left, and this one was not counted. All methods
+   * throw PdpError `store_unavailable`.
    */
   take(key: string, triesMax: number): Promise<boolean>
   /** Undoes `take`, because the try was not made. */
@@ -17,7 +17,7 @@ export type SharedAttempts = {
   isMarked(key: string): Promise<boolean>
 }
 
-// One statement: of parallel tries no more pass than are left, because each waits for the row of the one before.
+// A single statement, so that parallel tries cannot exceed the limit: each waits for the row of the one before.
 const TAKE = `
   insert into attempt (key, tries, ends_at)
   values ($1, 1, to_timestamp($2::float8) + make_interval(secs => $3::float8))

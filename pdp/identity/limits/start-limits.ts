@@ -1,4 +1,4 @@
-/** Bounds how many records a client can make before anybody has signed in: sign-ins, device codes, pushed and backchannel requests. */
+/** Bounds the records that a client can make before any sign-in: sign-ins, device codes, pushed and backchannel requests. */
 import type { Provider } from 'oidc-provider'
 import { errorPage } from '../html/error-page.ts'
 import { type FrameOf, frameForContext } from '../html/frame.ts'
@@ -9,7 +9,7 @@ import { STATUS } from '../oauth/status.ts'
 import type { ClientOf } from './limit-address.ts'
 import { STARTS_WINDOW_MS, type Starts } from './starts.ts'
 
-/** Each of these stores a record: a request, or the session that its page belongs to. */
+/** Paths whose requests store a record: the request itself, or the session of its page. */
 const STARTING: ReadonlySet<string> = new Set([
   `GET ${PATHS.authorize}`,
   `GET ${PATHS.device}`,
@@ -36,7 +36,7 @@ export function installStartLimits(
   })
 }
 
-/** The database is read only for a session cookie of ours, whose signature oidc-provider verifies first. */
+/** The signed-in person. The database is read only for a session cookie with our signature, which oidc-provider verifies first. */
 async function personOf(provider: Provider, ctx: Context): Promise<string | null> {
   const isKnown = ctx.req.headers.cookie?.includes(`${provider.cookieName('session')}=`) === true
   if (ctx.method !== 'GET' || !isKnown) return null

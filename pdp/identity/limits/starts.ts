@@ -10,13 +10,13 @@ const SERVERS_MAX = 6_000
 export const STARTS_WINDOW_MS = 60_000
 const KEYS_MAX = 50_000
 
-/** Counts requests that leave a record in the database before anybody has signed in. */
+/** Counts requests that store a record before any sign-in. */
 export type Starts = {
-  /** Counts a start. False: the limit is reached. `person`: the signed-in person; null: nobody is. */
+  /** Counts a start. False: the limit is reached. `person`: the signed-in person, or null. */
   take(who: { readonly address: string; readonly person: string | null }): boolean
   /** Undoes `take`, because the request stored no record. */
   giveBack(who: { readonly address: string; readonly person: string | null }): void
-  /** The request was that of an authenticated client, whose server sends the requests of many people: it counts for SERVERS_MAX instead. */
+  /** Tells that the request came from an authenticated client's server, which sends requests of many people: SERVERS_MAX counts for it. */
   isServer(who: { readonly address: string; readonly person: string | null }): void
 }
 

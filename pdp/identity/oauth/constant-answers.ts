@@ -1,4 +1,4 @@
-/** The key set and the metadata are the same for everybody until the signing keys change: each is made once for a provider. */
+/** Makes the key set and the metadata once for a provider: they are the same for everybody until the signing keys change. */
 import type { Provider } from 'oidc-provider'
 import { type ConstantAnswer, constantAnswer, isKnown } from '../../shared/process/http/constant-answer.ts'
 import { PUBLIC_CACHE_SECONDS } from './durations.ts'
@@ -18,7 +18,7 @@ export function installConstantAnswers(provider: Provider): void {
       found = { type: ctx.response.get('content-type'), answer: constantAnswer(ctx.body) }
       made.set(ctx.path, found)
     }
-    // The first answer, whose fields are kept, has fields for its own request.
+    // Removes what belongs only to the first request, since the answer's fields are kept for later ones.
     ctx.remove('vary')
     ctx.set({
       'content-type': found.type,

@@ -1,4 +1,4 @@
-/** How long tokens, sessions and public answers live. */
+/** The lives of tokens, sessions and public answers. */
 
 /** How long others may cache our key set and metadata; a new key is published for longer before it signs. */
 export const PUBLIC_CACHE_SECONDS = 300

@@ -12,7 +12,7 @@ export function isCrossSite(req: IncomingMessage, issuer: string): boolean {
 
 /** The fields of the form; null when it is too large. */
 export async function readForm(req: IncomingMessage, bytesMax = FORM_BYTES_MAX): Promise<URLSearchParams | null> {
-  // The connection stays open and the rest is discarded, so that the sender of a form that is too large still gets the answer.
+  // The connection stays open and surplus bytes are discarded, so that the sender of a too large form gets the answer.
   const bytes = await readAtMost(req.iterator({ destroyOnReturn: false }), bytesMax)
   if (bytes !== null) return new URLSearchParams(bytes.toString('utf8'))
   req.resume()

@@ -8,7 +8,7 @@ const PREFIX = `${MANAGEMENT_APP}:`
 /** The permission by which a person may do what a client may do with this scope. */
 export const permissionOf = (scope: string): string => PREFIX + scope
 
-/** True for such a permission. Customers' apps cannot declare one, and only roles of the built-in app may give it. */
+/** True for a permission of the management app. Customers' apps cannot declare one, and only the built-in app's roles may give it. */
 export const isManagementKey = (key: string): boolean => key.startsWith(PREFIX)
 
 /** The management scopes that these permissions stand for. */

@@ -40,7 +40,7 @@ export const PATHS = {
 /** The path of the issuer's URL; empty if the issuer is at the root of its host. */
 export const mountOf = (issuer: string): string => new URL(issuer).pathname.replace(/\/$/, '')
 
-/** The public URL of one of our paths. */
+/** The public URL of a path of ours. */
 export const urlOf = (issuer: string, path: string): string => new URL(mountOf(issuer) + path, issuer).href
 
 /** RFC 9728 section 3.1: the well-known part goes between the host and the issuer's own path. */

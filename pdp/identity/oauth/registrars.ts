@@ -1,4 +1,4 @@
-/** Registrars: clients that can register other clients for the environment. Without one, nobody could manage it. */
+/** Registrars: clients that may register clients for the environment. Without any, the environment could not be managed. */
 
 import type { Queries } from '../../engine/store/directory.ts'
 import { PdpError } from '../../shared/domain/errors.ts'

@@ -8,7 +8,7 @@ type Oidc = Pick<Context['oidc'], 'client' | 'session'>
 export const contextOf = (ctx: Parameters<Parameters<Provider['use']>[0]>[0]): Context => ctx as Context
 
 export type Token = AccessToken | ClientCredentials
-/** A token while it is minted. A client_credentials token has no person, no grant and no session. */
+/** A token that is being minted. One of client_credentials has no person, grant or session. */
 export type Minted = Pick<Token, 'kind' | 'jti' | 'scope' | 'jkt'> & {
   readonly clientId: string
   readonly client: Client
@@ -59,7 +59,7 @@ export type Params = {
   readonly audience?: string | readonly string[]
 }
 
-/** oidc-provider has checked that each parameter occurs once, except `resource` and `audience`, and has parsed `max_age`. */
+/** The parameters. oidc-provider has refused repeated ones, except `resource` and `audience`, and has parsed `max_age`. */
 export const paramsOf = ({ params }: { readonly params?: object | undefined }): Params => (params ?? {}) as Params
 
 /** The client. Call it only after oidc-provider has found it. */

@@ -41,7 +41,7 @@ export const OFFLINE_ACCESS = 'offline_access'
 const IDENTITY: ReadonlySet<string> = new Set(IDENTITY_SCOPES)
 const SERVICE: ReadonlySet<string> = new Set(SERVICE_SCOPES)
 
-/** The scope that is enough to read, given the scope to write. Tuples have separate scopes. */
+/** The scope for reading that belongs to a scope for writing. Tuples have separate scopes. */
 export function readScope(scope: string): string {
   const read = scope.replace(/:write$/, ':read').replace(/\.manage$/, '.read')
   return SERVICE.has(read) ? read : scope
@@ -56,13 +56,13 @@ export const holdsScope = (scopes: ReadonlySet<string>, scope: string): boolean 
 export const splitScope = (scope: string | undefined): readonly string[] =>
   (scope ?? '').split(' ').filter((name) => name !== '')
 
-/** The scopes that oidc-provider itself knows; all others are an API's own. */
+/** True for scopes that oidc-provider knows; all others belong to APIs. */
 export const isPlatformScope = (scope: string): boolean => IDENTITY.has(scope) || SERVICE.has(scope)
 export const isIdentityScope = (scope: string): boolean => IDENTITY.has(scope)
 export const isServiceScope = (scope: string): boolean => SERVICE.has(scope)
 export const isOpenidScope = (scope: string): boolean => IDENTITY.has(scope) || scope === OFFLINE_ACCESS
 
-/** The first requested scope that this client may not get with this kind of grant; null: none. `registered`: its metadata. */
+/** The first requested scope that the client may not have with this grant; null: all are allowed. `registered`: the client's metadata. */
 export function refusedScope(request: {
   readonly asked: readonly string[]
   readonly registered: readonly string[]
@@ -75,13 +75,13 @@ export function refusedScope(request: {
   return refused ?? null
 }
 
-/** The scopes of a registration that a person's grant gets if the request names none. */
+/** The registered scopes that a person's grant gets if the request names no scope. */
 export const personScopes = (registered: readonly string[]): readonly string[] =>
   registered.filter((s) => s !== OFFLINE_ACCESS && !SERVICE.has(s))
 
 /**
- * The scopes of a client that a token for a resource may carry. Service scopes are only in tokens for the issuer: otherwise
- * a resource server could replay a received token here.
+ * The client's scopes for a token to a resource. Service scopes are only in tokens to the issuer: a resource server could else use a token
+ * that it receives here.
  */
 export function scopesAt(resource: { readonly isIssuer: boolean }, registered: readonly string[]): readonly string[] {
   return registered.filter((s) => s !== OFFLINE_ACCESS && (resource.isIssuer || !SERVICE.has(s)))

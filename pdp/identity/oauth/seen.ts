@@ -1,4 +1,4 @@
-/** The place of a browser: its name and its client's address, kept with a session so that people can tell whether it is theirs. */
+/** A browser's name and its client's address, kept with a session so that people recognize their own. */
 import type { IncomingMessage } from 'node:http'
 
 export type Seen = {
@@ -8,7 +8,7 @@ export type Seen = {
   readonly address: string
 }
 
-/** The part of the field that is read: its sender chooses the length, and names stand at its beginning. */
+/** How much of the field is read: the sender chooses its length, and names are at the beginning. */
 const AGENT_CHARACTERS_MAX = 512
 /** The first pattern that matches counts: most browsers also name Chrome or Safari. */
 const BROWSERS = [
@@ -30,7 +30,7 @@ const SYSTEMS = [
   ['Linux', /\bLinux\b/],
 ] as const
 
-/** A name such as `Firefox 128, Windows`: only our own words and a number, whatever was sent. */
+/** A name such as `Firefox 128, Windows`. It has only our own words and a number, so that no foreign text is shown. */
 export function browserName(agent: string | undefined): string | null {
   const text = (agent ?? '').slice(0, AGENT_CHARACTERS_MAX)
   const browser = BROWSERS.flatMap(([name, pattern]) => {

@@ -15,8 +15,8 @@ import { type PendingRecord, POLLED, type Redemption } from './redemption.ts'
 
 const REPLAY = 'ReplayDetection'
 const REFRESH_TOKEN = 'RefreshToken'
-// oidc-provider forgets a proof 300 s after its use, but accepts it until 300 s after an `iat` that may lie 300 s ahead.
-// A client assertion lives no longer.
+// oidc-provider forgets a proof 300 s after its use but accepts one whose `iat` is 300 s ahead until 300 s after that. Client assertions
+// live no longer.
 const REPLAY_SECONDS_MIN = 660
 
 type RecordRow = {
@@ -32,7 +32,7 @@ export type AdapterDeps = {
   readonly redemption: Redemption
   readonly masterKeys: MasterKeys
   readonly sessionEvents: Pick<SessionEvents, 'note' | 'take' | 'append'>
-  /** Documents of clients that nobody registered; null: only registered clients exist. */
+  /** The documents of clients without registration; null: only registered clients exist. */
   readonly documents: Pick<ClientDocuments, 'find'> | null
   readonly clientKeys: ClientKeys
 }
@@ -68,7 +68,7 @@ function recordAdapter(
     return stored
   }
   async function find(column: 'id' | 'uid' | 'user_code', value: string): Promise<AdapterPayload | undefined> {
-    // PostgreSQL cannot store U+0000 in a text, and fails when a query has one.
+    // No row has U+0000: PostgreSQL cannot store it, and fails for a query with it.
     if (value.includes('\0')) return undefined
     const wanted = column === 'id' ? [keyOf(value)] : column === 'uid' ? [value] : secrets.userCodesOf(value)
     const [row] = await sql.query<RecordRow>(
@@ -135,7 +135,7 @@ function pendingRecord(record: {
 }): PendingRecord {
   const { kind, key, payload, stored, expiresIn } = record
   const text = JSON.stringify(stored)
-  // jsonb cannot store U+0000, and no parameter needs it.
+  // Refused here, since jsonb cannot store U+0000, and no parameter needs it.
   if (JSON.stringify(payload).includes('\\u0000')) throw new errors.InvalidRequest('a parameter holds a NUL character')
   const seconds = expiresIn === undefined ? null : Math.max(expiresIn, kind === REPLAY ? REPLAY_SECONDS_MIN : 0)
   // An unfinished sign-in is kept without the grant of the person who was signed in before: another person may be signing in.
@@ -150,12 +150,12 @@ const LIVE_SESSION = `and (oidc_record.kind <> '${SESSION}' or oidc_record.consu
 
 type Row = Omit<PendingRecord, 'payload'> & { payload: object; text: string; userCode: string | null }
 
-/** False if a proof was stored already (the first writer wins, on any node), or if the session has ended. */
+/** Stores a row; false: the proof was stored before (the first writer wins, on any node), or the session has ended. */
 async function upsert(sql: Queries, kind: string, record: Row): Promise<boolean> {
   const { key, payload, text, grantId, seconds, userCode } = record
   const uid = kind === SESSION ? member(payload, 'uid') : null
   const values = [kind, key, text, grantId, uid, userCode, seconds]
-  // `on conflict` checks one unique index. Writers of the same row at once may collide in the other index, and fail.
+  // `on conflict` covers only one unique index. Simultaneous writers of a row may collide in the other index, and fail.
   if (uid !== null || userCode !== null) {
     const kept = await sql.query(
       `update oidc_record set ${COLUMNS} where kind = $1 and id = $2 ${LIVE_SESSION} returning 1`,
@@ -179,7 +179,7 @@ const STORE_TOKEN = `
   select $1, $2, $3::jsonb, $4, now() + make_interval(secs => $5::int) from client
   where client_id = $3::jsonb ->> 'clientId' and token_epoch = ($3::jsonb ->> 'clientEpoch')::int for share returning 1`
 
-/** Refuses a client whose tokens ended after the request was authenticated: it may have fewer rights now, or another secret. */
+/** Refuses a token if the client's tokens were ended after the request's authentication: its rights or secret may have changed. */
 async function storeToken(sql: Queries, kind: string, record: PendingRecord): Promise<void> {
   const { key, payload, grantId, seconds } = record
   const rows = await sql.query(STORE_TOKEN, [kind, key, payload, grantId, seconds])
@@ -191,7 +191,7 @@ function member(payload: object, name: string): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** Clients are read on every request: a changed or deleted one is seen at once. */
+/** Reads clients for each request, so that a changed or deleted one is noticed at once. */
 function clientAdapter({
   directory,
   documents,

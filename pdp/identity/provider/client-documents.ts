@@ -1,6 +1,6 @@
 /**
- * Clients that nobody registered: their id is the URL of a document about them (OAuth Client ID Metadata Document, draft 02).
- * oidc-provider's own feature would take our members of a client, such as its scope, from the document.
+ * Clients without registration, whose id is the URL of a document about them (OAuth Client ID Metadata Document, draft 02). oidc-provider's
+ * own feature is not used: it would take our own members, such as the client's scope, from the document.
  */
 import { errors, Provider } from 'oidc-provider'
 import type { Client, Directory, Queries, StoredClient } from '../../engine/store/directory.ts'
@@ -14,12 +14,12 @@ import { DAY_SECONDS } from '../oauth/durations.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { READ_AT, redirectIssue } from './client-metadata.ts'
 
-/** The hosts whose documents are accepted, and the scopes that such a client may ask people for. */
+/** The hosts with accepted documents, and the scopes that such clients may ask for. */
 export type ClientDocumentSettings = { readonly hosts: ReadonlySet<string> | 'any'; readonly scope: string }
 export type ClientDocuments = {
   /** `stored`: the client of the latest sign-in. Undefined: no such client. Throws InvalidClient when its document cannot be read. */
   find(id: string, stored: StoredClient | null): Promise<(Client & Pick<StoredClient, 'secretHash'>) | undefined>
-  /** Stores the client of a document after a person agreed to it, so that management knows it and can end its tokens. */
+  /** Stores the client after a person has agreed to it, so that management can see it and end its tokens. */
   register(id: string): Promise<void>
 }
 
@@ -36,7 +36,7 @@ const CONTEXT = { actor: 'identity', requestId: '' }
 /** Paths where a sign-in begins: only there a document is fetched. */
 const BEGINS: ReadonlySet<string> = new Set([PATHS.authorize, PATHS.pushed])
 
-/** How long a sign-in may continue with the document that it began with: a little more than the life of an interaction. */
+/** For how long a sign-in goes on with its first version of the document: slightly longer than an interaction lives. */
 const GOES_ON_SECONDS = 960
 
 // `taken`: a person has the id, or a client that was deleted.
@@ -115,7 +115,7 @@ export function createClientDocuments(deps: Deps): ClientDocuments {
   }
 }
 
-/** The host of a client id that is the URL of a document (section 3 of the draft, and no query), with a port that is not 443; null: it is none. */
+/** The host, with a port unless 443, of a client id that is a document's URL (draft, section 3; no query); null: it is none. */
 export function documentHost(id: string): string | null {
   const url = isId(id) && id.startsWith('https://') ? URL.parse(id) : null
   if (url === null || url.href !== id || url.pathname === '/' || url.username !== '' || url.password !== '') return null
@@ -193,7 +193,7 @@ function objectIn(text: string): JsonObject {
     const value: unknown = JSON.parse(text)
     if (isJsonObject(value)) return value
   } catch {
-    // Text that is no JSON is refused below, too.
+    // A text that is no JSON is refused below.
   }
   throw refused('it is not a JSON object')
 }

@@ -11,14 +11,14 @@ import { remoteKeys } from '../../shared/token/remote-keys.ts'
 import { guardedFetch } from '../../signals/receiver/guarded-fetch.ts'
 
 const SOURCES_MAX = 1_000
-/** A `kid` that is not in the set makes it be fetched again, but not more often than this. */
+/** The shortest time between two fetches of a set because of an unknown `kid`. */
 const COOLDOWN_MS = 30_000
 const ASSERTION_CHARS_MAX = 16_384
 
 export type ClientKeys = {
   /**
-   * The keys that may have signed the assertion, as a JWK Set; none if it is no assertion of this client. Throws InvalidClient when
-   * the set cannot be fetched.
+   * The keys that may have signed the assertion, as a JWK Set; empty for a text that is no assertion of this client. Throws InvalidClient
+   * if the set cannot be fetched.
    */
   of(client: { readonly id: string; readonly uri: string }, assertion: unknown): Promise<JWKS>
 }

@@ -19,7 +19,7 @@ export const GRANT_TYPES = [
   TOKEN_EXCHANGE,
   JWT_BEARER,
 ] as const
-// Only authenticated clients may use these: RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5; we also demand it for RFC 7523.
+// Grants for authenticated clients only: RFC 6749 section 4.4, CIBA section 4, RFC 8693 section 5; for RFC 7523 it is our own demand.
 export const CONFIDENTIAL_GRANTS: ReadonlySet<string> = new Set([
   'client_credentials',
   CIBA,
@@ -66,12 +66,12 @@ const PASSED_ON = [
 export const READ_AT = 'document_read_at'
 export const isFromDocument = (metadata: JsonObject): boolean => metadata[READ_AT] !== undefined
 
-/** The URL of the client's keys; null: there is none, or it is not used. */
+/** The URL of the client's keys; null: it is missing or not used. */
 export const jwksUriOf = ({ token_endpoint_auth_method: method, jwks_uri: uri }: JsonObject): string | null =>
   method === 'private_key_jwt' && typeof uri === 'string' ? uri : null
 
 /**
- * oidc-provider gets the stored hash in place of the secret; Client.compareClientSecret is replaced to compare with it. `jwks`: the
+ * The client for oidc-provider. It has the stored hash as its secret, and our Client.compareClientSecret compares with that. `jwks`: the
  * keys at the client's jwks_uri.
  */
 export function providerMetadata(

@@ -31,10 +31,10 @@ export function createProviders(
   }
 }
 
-/** Members of a registration whose URLs this server calls. */
+/** Members of a registration with URLs that this server calls. */
 const CALLED = ['backchannel_logout_uri', 'jwks_uri'] as const
 
-/** Throws PdpError `request_invalid`. */
+/** Checks a registration. Throws PdpError `request_invalid`. */
 export async function validateClient(
   { provider, guard }: { readonly provider: Provider; readonly guard: Pick<GuardedPost, 'check'> },
   client: Client & { readonly secretHash: string | null },

@@ -37,7 +37,7 @@ export function deviceConfirmPage(
     userCode: string
     clientName: string
     scopes: readonly string[]
-    /** The organization that the device asks for; null: the person may choose later. */
+    /** The organization that the device names; null: the person may choose one later. */
     organization: string | null
   },
 ): Page {
@@ -82,7 +82,7 @@ export function logoutPage(frame: Frame, view: { action: string; xsrf: string })
   )
 }
 
-/** `isHandOver`: somebody else has just signed in; otherwise nobody was signed in. */
+/** The page that asks to continue. `isHandOver`: another person has just signed in; false: there was no signed-in person. */
 export function handOverPage(frame: Frame, view: { action: string; xsrf: string; isHandOver: boolean }): Page {
   const { signOut, common } = frame.words
   return page(

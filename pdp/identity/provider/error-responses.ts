@@ -22,22 +22,22 @@ const CORRECTED: { readonly [reason: string]: { readonly error: string; readonly
   'DPoP proof JWT Replay detected': { error: 'invalid_dpop_proof' },
 }
 
-// No RFC defines this code, so clients do not know it.
+// The code is replaced, because no RFC defines it and so no client knows it.
 const UNKNOWN_MODE = 'error=unsupported_response_mode'
-// Pages that oidc-provider makes itself send a form by a script, whose hash it adds. Our own pages have stricter fields.
+// Fields for oidc-provider's own pages, whose form is sent by a script with an added hash. Our pages have stricter fields.
 const PROVIDER_PAGE_HEADERS = {
   'content-security-policy': "default-src 'none'; script-src; frame-ancestors 'none'; base-uri 'none'",
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
 }
 
-/** The page that is shown while the store is unavailable. */
+/** The page for the time when the store is unavailable. */
 export const UNAVAILABLE = { trouble: 'unavailable', code: 'temporarily_unavailable' } as const
 
 /** The error text for OAuth clients while the store is unavailable. */
 export const DATABASE_AWAY = 'the database of this server does not answer; try again later'
 
-/** Errors are logged with their reason and answered without it; the answer says if a later attempt may succeed. */
+/** Logs the reason of an error but leaves it out of the answer, which tells only whether a later attempt may succeed. */
 export function installErrorResponses(
   provider: Provider,
   { log, frameOf }: { readonly log: Log; readonly frameOf: FrameOf },
@@ -50,7 +50,7 @@ export function installErrorResponses(
   provider.on('grant.error', (ctx: Context, error: unknown) => {
     ctx.state.failure = error
   })
-  // The types list oidc-provider's own events only.
+  // The cast is needed, since the types list only oidc-provider's own events.
   const events: EventEmitter = provider
   events.on('error', (error: unknown) => log.error({ event: 'identity_failed', err: error }))
   provider.use(async (ctx, next) => {

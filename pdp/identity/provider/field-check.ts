@@ -1,6 +1,6 @@
 /**
- * Bounds what a request at oidc-provider's endpoints costs us, before it is read: one Authorization field, few parameters in the
- * query, and a DPoP proof that is worth its signature.
+ * Bounds what requests to oidc-provider cost before they are read: a single Authorization field, few query parameters, and a DPoP proof
+ * that is worth verifying.
  */
 import type { Provider } from 'oidc-provider'
 import { readProof } from '../../shared/token/dpop.ts'

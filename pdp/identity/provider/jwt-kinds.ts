@@ -4,7 +4,7 @@ import { errors } from 'oidc-provider'
 import type { JsonMembers } from '../../shared/base/json-text.ts'
 import { hasType } from '../../shared/token/jws.ts'
 
-// RFC 7523 and OpenID Connect define no type: most JWTs have none, or the general one.
+// True for a JWT without a special type: RFC 7523 and OpenID Connect define none.
 const isPlain = (header: JsonMembers): boolean => header.typ === undefined || hasType(header, 'jwt')
 
 const LIFETIME_SECONDS_MAX = 600
@@ -19,7 +19,7 @@ export function assertionRule({ issuer, clock }: { readonly issuer: string; read
     // DPoP proofs are refused: the same key signs them, and they may have the same claims.
     if (!isPlain(header) && !hasType(header, 'client-authentication+jwt'))
       throw new errors.InvalidClientAuth('client_assertion is another kind of JWT')
-    // With a second audience, that server could use the assertion here. An audience that is an endpoint is not our issuer.
+    // A second audience is refused, since that server could use the assertion here. So is an endpoint instead of our issuer.
     if ([aud].flat().length !== 1 || [aud].flat()[0] !== issuer)
       throw new errors.InvalidClientAuth('the aud of a client_assertion must be the issuer alone')
     if (!isWithin(exp, LIFETIME_SECONDS_MAX))
@@ -29,7 +29,7 @@ export function assertionRule({ issuer, clock }: { readonly issuer: string; read
   }
 }
 
-/** Throws for a JWT that is not an ID token: access tokens are signed with our key as well. */
+/** Requires an ID token and throws for other JWTs: access tokens are signed with our key, too. */
 export function requireIdToken(jwt: string): void {
   if (!isPlain({ ...decodeProtectedHeader(jwt) })) throw new errors.InvalidRequest('id_token_hint is not an ID token')
 }

@@ -1,4 +1,4 @@
-/** Adds our claims to a token while oidc-provider mints it, and stores the record by which it can be revoked. */
+/** Adds our claims to a token that oidc-provider mints, and stores the record by which it can be revoked. */
 import { type Account, type Adapter, type AdapterPayload, type Client, errors } from 'oidc-provider'
 import type { Actor, Pdp, Subject } from '../../shared/domain/decision.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
@@ -40,18 +40,18 @@ export type Mint = {
   accessTokenClaims(token: Token): Promise<JsonObject>
   /** The setting formats.customizers.jwt of oidc-provider, which waits for it: sees the final payload before it is signed. */
   record(ctx: Context, token: Token, payload: { readonly iat: number; readonly exp: number }): Promise<void>
-  /** Called with each access token's text, whose hash becomes the ID token's at_hash. */
+  /** Gets the text of each access token, whose hash becomes the ID token's at_hash. */
   remember(token: Token, value: string): void
   /**
-   * oidc-provider's findAccount; undefined for a person who is gone or was signed out since, and for a grant that the client
-   * may no longer use. `source`: what is redeemed; without one, the browser's session counts.
+   * oidc-provider's findAccount. Undefined: the person was deleted or signed out, or the client may no longer use the grant. `source`: what
+   * is redeemed; without one, the browser's session counts.
    */
   findAccount(ctx: Context, id: string, source?: TokenSource): Promise<Account | undefined>
 }
 
 export function createMint(deps: MintDeps): Mint {
   const { log } = deps
-  // Per token, not per request, and gone with it.
+  // The origins of tokens: each is dropped with its token.
   const provenances = new WeakMap<Token, Provenance>()
   const claimSourcesOf = new WeakMap<Token, ClaimSources>()
   const values = new WeakMap<Token, string>()
@@ -106,7 +106,7 @@ export function createMint(deps: MintDeps): Mint {
         return undefined
       return {
         accountId: id,
-        // Only ID tokens ask: oidc-provider's UserInfo is off.
+        // Claims for ID tokens only, since oidc-provider's UserInfo is off.
         claims: (_use: string, scope: string) => {
           const token = ctx.oidc.entities.AccessToken
           const sources = token === undefined ? undefined : claimSourcesOf.get(token)
@@ -118,7 +118,7 @@ export function createMint(deps: MintDeps): Mint {
   }
 }
 
-/** The permissions that a decision would allow: if a client acts for a person, those that both have, where the app demands it. */
+/** The permissions as a decision would allow them. If a client acts for a person and the app demands it: those that both have. */
 async function delegatedPermissions(
   pdp: Pick<Pdp, 'decide'>,
   of: {
@@ -151,8 +151,8 @@ async function bindingOf(bindings: Bindings, token: Minted): Promise<Binding | n
 }
 
 /**
- * True if the grant's organization still exists and the client may still act in it. When a membership ends, management ends its
- * grants, and a refresh is refused (see `rotateRefreshToken`).
+ * True if the organization still exists and the client may act in it. An ended membership needs no check: management ends its grants, and a
+ * refresh is refused (see `rotateRefreshToken`).
  */
 async function mayStillUse(deps: MintDeps, grantId: string, client: Client): Promise<boolean> {
   const binding = await deps.bindings.find(grantId)

@@ -1,4 +1,4 @@
-/** The pages that oidc-provider asks us for: errors, the device page and signing out. */
+/** The pages that oidc-provider leaves to us: errors, the device page and sign-out. */
 import { type Client, type Configuration, type ErrorOut, errors, type Provider, type Session } from 'oidc-provider'
 import { confirm as confirmed } from 'oidc-provider/lib/actions/end_session.js'
 import type { Directory } from '../../engine/store/directory.ts'
@@ -23,17 +23,17 @@ import {
   signedOutPage,
 } from './device-pages.ts'
 
-// There are 20^8 codes and few of them live; at this rate nobody finds one by guessing (RFC 8628 section 5.1).
+// The limit of wrong device codes: at this rate, guessing is hopeless among 20^8 codes (RFC 8628 section 5.1).
 const WRONG_CODES = { triesMax: 100, windowMs: 60_000, keysMax: 10_000 }
-// Marks oidc-provider's form that a script sends: at a sign-out without a session, and when another person signs in.
+// Marks oidc-provider's form with a script that sends it: at a sign-out without a session, and when another person signs in.
 const SELF_SENDING = '<title>Submitting Callback</title>'
 // Parts of that form. No value holds a quotation mark or an angle bracket.
 const ITS_ACTION = /<form method="post" action="([^"]*)">/
 const ITS_FIELDS = /<input type="hidden" name="([^"]*)" value="([^"]*)"\/>/g
 
 /**
- * OpenID Connect RP-Initiated Logout section 2: the person need not be asked if an ID token of this very session shows that the
- * application asks for the sign-out. oidc-provider has verified the token.
+ * True if the person need not confirm a sign-out: the ID token of this session shows that the application asks for it (OpenID Connect
+ * RP-Initiated Logout section 2). oidc-provider has verified the token.
  */
 function isHintOfSession({ oidc }: Context): boolean {
   const { IdTokenHint: hint, Client: client } = oidc.entities
@@ -52,7 +52,6 @@ async function endSession(ctx: Context): Promise<void> {
 }
 
 export type ProviderPages = {
-  /** Features `deviceFlow` and `rpInitiatedLogout`. */
   readonly features: Pick<NonNullable<Configuration['features']>, 'deviceFlow' | 'rpInitiatedLogout'>
   readonly renderError: (ctx: Context, out: ErrorOut, error: Error) => void
   /** Limits how many user codes a guesser can try. */
@@ -88,7 +87,7 @@ export function createProviderPages(deps: PagesDeps): ProviderPages {
 function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: PagesDeps) {
   const action = urlOf(issuer, PATHS.device)
   const wrongCodes = createAttempts({ ...WRONG_CODES, clock })
-  /** The guesser whose tries count: a person, or the address of somebody who is not signed in. Other people are not affected. */
+  /** The key for counting tries: the signed-in person, else the address, so that other people are not affected. */
   const guesserOf = ({ req }: Pick<Context, 'req'>, { accountId }: Pick<Session, 'accountId'>): string =>
     accountId === undefined ? `address ${clientOf(req)}` : `person ${accountId}`
 
@@ -108,7 +107,7 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
     const uiLocales = paramsOf(ctx.oidc).ui_locales ?? params.ui_locales
     show(ctx, deviceConfirmPage(frameOf(ctx.req, { client, uiLocales }), view))
   }
-  /** Asks to confirm the code that came in the URL (RFC 8628 section 3.3.1); oidc-provider would send it on by a script. */
+  /** Asks to confirm a code from the URL (RFC 8628 section 3.3.1), where oidc-provider would send it on by a script. */
   async function confirmAtOnce(provider: Provider, ctx: Context, userCode: string): Promise<void> {
     const normalized = userCode.toUpperCase().replace(/\W/g, '')
     const code = await provider.DeviceCode.findByUserCode(normalized, { ignoreExpiration: true })
@@ -147,7 +146,7 @@ function createDevicePages({ issuer, clientOf, frameOf, directory, clock }: Page
         const guesser = guesserOf(ctx, session)
         if (!wrongCodes.take(guesser)) return refuseGuess(ctx, frameForContext(frameOf, ctx), action)
         wrongCodes.giveBack(guesser)
-        // Without a state, the session in which the form was shown has ended.
+        // The session that showed the form has ended if it has no state.
         if (given === null) return session.state === undefined ? restart(ctx, action) : next()
         ctx.query = {}
         await next()
@@ -173,7 +172,7 @@ function restart(ctx: Context, action: string): void {
   ctx.set('cache-control', 'no-store')
 }
 
-/** The organization's name if the person is a member; anybody else sees the id that the device sent. */
+/** The organization's name for members; others see the id that the device sent. */
 async function shownName(
   directory: PagesDeps['directory'],
   { accountId }: Session,

@@ -5,13 +5,13 @@ import { BoundedMap } from '../../shared/base/bounded-map.ts'
 import { PATHS } from '../oauth/paths.ts'
 import { paramsOf } from '../oauth/request.ts'
 
-/** The interval that the answer which starts the wait tells the client. */
+/** The interval, in seconds, that clients are told when their wait starts. */
 export const INTERVAL_SECONDS = 5
-// A client that waits as long as it was told may still seem too fast, because of the network.
+// Due to the network, a client that waits the interval may seem faster by this much.
 const TOLERANCE_MS = 500
 const KEYS_MAX = 50_000
 
-/** Counts per process: with several nodes, a client may be told less often that it is too fast. */
+/** Counts per process, so that with several nodes a fast client is told less often. */
 export function installPolling(provider: Provider, clock: () => number): void {
   const polls = new BoundedMap<string, { atMs: number; intervalMs: number }>(KEYS_MAX)
 

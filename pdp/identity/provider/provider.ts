@@ -53,7 +53,7 @@ export function createProvider(deps: ProviderDeps): Provider {
   const mint = createMint({ issuer, bindings, isSignedIn, pdp, resources, readClaimSources, hook, log, adapter })
   const pages = createProviderPages(deps)
   const provider = new Provider(deps.issuer, { adapter, ...providerSettings(deps, { mint, pages }) })
-  // `proxy` is safe: the identity service overwrites whatever a proxy says with the issuer's own scheme and host.
+  // `proxy` is safe here: the identity service replaces a proxy's scheme and host by the issuer's own.
   provider.proxy = true
   provider.registerGrantType(
     'client_credentials',
@@ -160,13 +160,13 @@ function reachInto(provider: Provider, deps: ProviderDeps, mint: Mint): void {
 const sessionMembers = (model: object): readonly unknown[] =>
   'IN_PAYLOAD' in model && Array.isArray(model.IN_PAYLOAD) ? model.IN_PAYLOAD : []
 
-/** Verifies a secret that a person chose by a slow hash. A client that has proven it a short while ago need not wait for others. */
+/** Verifies a secret that a person chose, by its slow hash. A client that has recently proven it does not wait for others. */
 async function verifyChosen(
   { semaphores, provenSecrets, known, clientOf }: ProviderDeps,
   secret: string,
   stored: string,
 ): Promise<boolean> {
-  // oidc-provider does not pass the request to this function, but keeps it.
+  // oidc-provider does not pass the request as an argument, but keeps it here.
   const req = Provider.ctx?.req
   const address = req === undefined ? '' : clientOf(req)
   const isRight =

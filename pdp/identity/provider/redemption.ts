@@ -12,14 +12,14 @@ import type { Sql } from '../../engine/store/directory.ts'
 import type { Revocations } from '../issuer/tokens/revocation.ts'
 import { STATUS } from '../oauth/status.ts'
 
-/** A row of oidc_record that is about to be written. */
+/** A row of oidc_record before it is written. */
 export type PendingRecord = {
   readonly key: string
   readonly payload: string
   readonly grantId: string | null
   readonly seconds: number | null
 }
-/** Grants that a client polls for (RFC 8628 section 3.5): a poll that began before another one was answered is no theft. */
+/** Grants that clients poll for (RFC 8628 section 3.5): a second, overlapping poll for one is no theft. */
 export const POLLED: ReadonlySet<string> = new Set(['DeviceCode', 'BackchannelAuthenticationRequest'])
 const CONTEXT = { actor: 'identity', requestId: '' }
 type Pending = {
@@ -64,13 +64,13 @@ export function createRedemption(deps: {
     if (used === null) return
     const isFirst = await deps.sql.transaction(async (tx) => {
       const values = [used.kind, used.key, next?.key, next?.payload, next?.grantId, next?.seconds]
-      // If several requests redeem it at the same time, one gets here first; the others find no row.
+      // Only one of several simultaneous requests finds the row.
       if ((await tx.query(REDEEM, values)).length === 0) return false
       if (!isAwaited()) throw new errors.InvalidGrant('nobody waits for the answer')
       return true
     })
     if (isFirst) return
-    // Its grant ends, because nobody knows which of the two is a thief (RFC 6749 section 4.1.2, RFC 9700 section 4.14.2).
+    // The grant ends: the thief may be either of the two requests (RFC 6749 section 4.1.2, RFC 9700 section 4.14.2).
     if (!POLLED.has(used.kind)) await deps.revocations.endReused(used, CONTEXT)
     throw new errors.InvalidGrant('used before')
   }

@@ -30,11 +30,11 @@ const BACKCHANNEL_SECONDS = 300
 const BACKCHANNEL_SECONDS_MAX = 600
 const PUSHED_SECONDS = 60
 const REFRESH_SECONDS = 30 * DAY_SECONDS
-// No token outlives its grant, so an offline grant lives longer than a refresh token that is used from time to time.
+// The life of an offline grant, at which its tokens end, too: longer than that of a refresh token that is used from time to time.
 const GRANT_SECONDS = DAY_SECONDS
 const OFFLINE_GRANT_SECONDS = 365 * DAY_SECONDS
 const CLOCK_TOLERANCE_SECONDS = 5
-/** Stands for no user: it cannot be an id. */
+/** A value for "no user", which can be no id. */
 const NOBODY = ''
 const BINDING_MESSAGE = /^[\x20-\x7e]{1,64}$/
 
@@ -52,7 +52,7 @@ const ROUTES = {
   jwks: PATHS.jwks,
   end_session: PATHS.logout,
 }
-/** The claims that `claims_supported` names. tokens/claims.ts decides which of them a token or UserInfo has. */
+/** The claims in `claims_supported`. tokens/claims.ts decides which of them a token or UserInfo has. */
 const CLAIMS = {
   ...Object.fromEntries(['iss', 'aud', 'exp', 'iat', 'nonce'].map((name) => [name, null])),
   openid: [
@@ -213,7 +213,7 @@ function ciba({ directory, consent }: ProviderDeps): Features['ciba'] {
   return {
     enabled: true,
     deliveryModes: ['poll'],
-    // People whom the client could not sign in are treated as unknown: it learns nothing about them, and they get no request.
+    // A person whom the client could not sign in counts as unknown: the client learns nothing, and the person gets no request.
     processLoginHint: async (ctx: Context, hint = '') => {
       const client = requireClient(ctx.oidc)
       const params = paramsOf(ctx.oidc)
@@ -247,16 +247,16 @@ function people({ consent }: ProviderDeps, mint: Mint): Configuration {
   return {
     findAccount: (ctx: Context, id: string, source?: TokenSource) => mint.findAccount(ctx, id, source),
     loadExistingGrant: (ctx: Context) => consent.existing(ctx),
-    // oidc-provider's own binding knows one grant per client and session; ours is grant_binding.session_uid.
+    // Our own binding is grant_binding.session_uid: oidc-provider's knows only one grant per client and session.
     expiresWithSession: () => false,
   }
 }
 
-/** RFC 6265bis section 4.1.3.2: with this prefix, no other host of the domain can sign a browser in as somebody else. */
+/** With this prefix, no other host of the domain can sign a browser in as another person (RFC 6265bis section 4.1.3.2). */
 const sessionCookie = (issuer: string): string =>
   issuer.startsWith('https:') ? '__Host-portcullis-identity' : 'portcullis_session'
 
-/** The scope of a request that names none: all that is registered, without offline access (RFC 6749 section 3.3), as for MCP clients. */
+/** The default scope: all registered scopes but offline access (RFC 6749 section 3.3), as for MCP clients. */
 function defaultScope({ oidc }: Context, client: Client): string {
   const scope = personScopes(splitScope(client.portcullis_scope)).join(' ')
   if (oidc.params !== undefined) oidc.params.scope = scope
@@ -271,9 +271,8 @@ function checkPersonScope(scope: string | undefined, client: Client): void {
 }
 
 /**
- * OpenID Connect Core section 11 lets another condition take the place of `prompt=consent`: the registration of the client,
- * or the page that asks wherever the registration is not enough (`mustAsk` in sign-in/consent.ts). Throws InvalidScope for a
- * client that cannot use a refresh token.
+ * Keeps offline access without `prompt=consent`, as OpenID Connect Core section 11 allows: the registration, or the page that asks where it
+ * is not enough (`mustAsk` in sign-in/consent.ts), replaces it. Throws InvalidScope for a client that cannot use a refresh token.
  */
 function keepOfflineAccess(ctx: Context, client: Client): void {
   const { params } = ctx.oidc
@@ -284,7 +283,7 @@ function keepOfflineAccess(ctx: Context, client: Client): void {
   params.scope = [...new Set([...kept, OFFLINE_ACCESS])].join(' ')
 }
 
-/** The scope as the client sent it: in the request itself, or in the one that it pushed. */
+/** The client's scope, from the request or from the one that it pushed before. */
 function askedScope({ oidc, query }: Context): string {
   const pushed = oidc.entities.PushedAuthorizationRequest
   const scope = pushed === undefined ? (oidc.body ?? query).scope : pushedScope(pushed.request)

@@ -1,4 +1,4 @@
-/** Gives revisions to log entries whose writer was killed before it could: the entries are in force, though no caller got an answer. */
+/** Gives revisions to log entries whose writers were killed before that. The entries are in force, though no caller got an answer. */
 import { ARRIVING, hasArrivals, numberArrivals } from '../../engine/store/arrivals.ts'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'

@@ -1,4 +1,4 @@
-/** The PDP's settings, read once from environment variables. Every issue is reported together. */
+/** The PDP's settings from environment variables, read once. All issues are reported together. */
 import { join, resolve } from 'node:path'
 import { TUPLES_PER_CHECK_MAX } from '../../engine/decide/search/search.ts'
 import { assertDatabaseUrl } from '../../engine/store/postgres/connection/hosts.ts'
@@ -41,20 +41,20 @@ export type MailSettings = { readonly url: string; readonly from: string } | { r
 export type PdpConfig = {
   /** The origin at which users reach the identity service; `iss` of every token. */
   readonly issuer: string
-  /** The secret that the client `admin` gets when it is created; null: generated into the data directory. */
+  /** The secret of the client `admin` when it is created; null: it is generated into the data directory. */
   readonly adminSecret: string | null
   /** Encrypts private keys at rest; null: generated into the data directory. */
   readonly masterKey: Buffer | null
-  /** The master key to change to, during a rotation; null: none was given. */
+  /** The next master key, during a rotation; null: no rotation. */
   readonly nextMasterKey: Buffer | null
   readonly http: ListenAddress
   readonly grpc: ListenAddress
   /** The files of certificate and key; null: plain text, which is only allowed on loopback. */
   readonly grpcTls: KeyPairFiles | null
-  /** Kubernetes ServiceAccounts that may call over gRPC; null: none. */
+  /** Kubernetes ServiceAccounts that may call over gRPC; null: no account may. */
   readonly serviceAccounts: ServiceAccountSettings | null
   readonly metrics: ListenAddress
-  /** Proxies whose X-Forwarded-For or Forwarded field is trusted. */
+  /** Proxies whose Forwarded and X-Forwarded-For fields are trusted. */
   readonly trustedProxies: readonly Network[]
   /** The URL of the database; null: an embedded PostgreSQL in the data directory. */
   readonly databaseUrl: string | null
@@ -68,38 +68,38 @@ export type PdpConfig = {
   readonly lease: 'sole' | 'shared' | null
   /** `host` or `host:port` that may be called for security events although its addresses are internal. */
   readonly internalHosts: readonly string[]
-  /** The proxy for calls by https to hosts outside; null: there is none. */
+  /** The proxy for https calls to hosts outside; null: no proxy. */
   readonly proxy: ProxySettings | null
-  /** Settings for clients that nobody registered; null: there are none. */
+  /** Settings for clients that have only a document, no registration; null: there are no such clients. */
   readonly clientDocuments: ClientDocumentSettings | null
-  /** Where mail is sent; null: none is sent. */
+  /** The server or folder for mail; null: no mail is sent. */
   readonly mail: MailSettings | null
-  /** A file of digests of passwords that nobody may choose; null: only the built-in list counts. */
+  /** A file with digests of forbidden passwords; null: only the built-in list counts. */
   readonly knownPasswordsFile: string | null
-  /** The Redis by which replicas share entitlement values and used proofs; null: they share none. */
+  /** The Redis in which replicas share entitlement values and used proofs; null: they share nothing. */
   readonly redisUrl: string | null
   /** The external system that owns the entitlements; null: the store does. */
   readonly entitlementSource: { readonly url: string; readonly secret: string } | null
   readonly secondFactor: (typeof SECOND_FACTOR)[number]
   readonly embedEntitlements: (typeof EMBED_ENTITLEMENTS)[number]
-  /** Whether people may use the console at /console. */
+  /** True if people may use the console at /console. */
   readonly console: boolean
   /** How many of the latest decisions the console can show; they are kept in memory. */
   readonly decisionsKept: number
-  /** After how many days decisions are deleted that all PDPs keep in the database; 0: none is kept there. */
+  /** The days for which all PDPs' decisions are kept in the database; 0: they are not kept. */
   readonly decisionsKeptDays: number
   /** The brand of the pages of the identity service. */
   readonly branding: Branding
-  /** After how many days entries of the journal are deleted; null: never. */
+  /** The days for which journal entries are kept; null: for ever. */
   readonly changesKeptDays: number | null
-  /** How many tuples one check may visit; a check that needs more is an error. */
+  /** How many tuples a check may visit; beyond that the check is an error. */
   readonly checkTuplesMax: number
-  /** An absolute path. */
+  /** The data directory's absolute path. */
   readonly dataDirectory: string
   readonly logLevel: LogLevel
-  /** One of this many questions whose parts were all allowed is logged. */
+  /** The sampling of log lines: one of so many questions with only allowed parts is logged. */
   readonly logAllowedOneIn: number
-  /** The collector of traces; null: none is set. */
+  /** The collector of traces; null: no traces. */
   readonly tracing: TracingSettings | null
 }
 
@@ -125,7 +125,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): PdpConfig {
       internalHosts: reader.parsed('PORTCULLIS_SIGNAL_INTERNAL_HOSTS', parseHosts) ?? [],
       proxy: proxyOf(environment),
       clientDocuments: readClientDocuments(reader),
-      // Without an SMTP server, mail of a PDP that listens on loopback is written into its data directory.
+      // Without an SMTP server, a PDP on loopback writes mail into its data directory.
       mail: readMail(reader) ?? (isLoopback(http.host) ? { folder: join(dataDirectory, 'mail') } : null),
       knownPasswordsFile: reader.text('PORTCULLIS_KNOWN_PASSWORDS_FILE'),
       redisUrl: reader.parsed('REDIS_URL', asRedisUrl),
@@ -164,7 +164,7 @@ function readDatabase(
 
 const DATABASE_PARTS = ['HOST', 'USER', 'PASSWORD', 'NAME'] as const
 
-/** The URL from one variable, or from its parts, as a database operator's Secret has them: the password may then have any character. */
+/** The URL from one variable, or from its parts as in a database operator's Secret: then the password may contain any character. */
 function readDatabaseUrl(reader: EnvironmentReader): string | null {
   const part = (name: string): string | null => reader.text(`PORTCULLIS_DATABASE_${name}`)
   const [host, user, password, name] = DATABASE_PARTS.map(part)
@@ -293,7 +293,7 @@ function readMasterKey(reader: EnvironmentReader, name: string): Buffer | null {
   return key
 }
 
-/** Null unless the text is exactly 32 bytes in base64 or base64url. */
+/** The key in a text of exactly 32 bytes in base64 or base64url; else null. */
 export function parseMasterKey(text: string): Buffer | null {
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return null
   const key = Buffer.from(text, 'base64')

@@ -59,7 +59,7 @@ export async function openStore(
   return opened
 }
 
-/** Waits longer for the first connection than a question would: where everything starts at once, the database may be late. */
+/** Waits for the first connection, longer than a question would: the database may start later than the PDP. */
 async function firstAnswer(sql: Queries): Promise<void> {
   for (const endMs = performance.now() + START_WAIT_MS; ; await delay(100)) {
     try {
@@ -143,9 +143,9 @@ export async function changeMasterKey(
       'PORTCULLIS_NEXT_MASTER_KEY is not set. Make a key (openssl rand -base64 32), give it to every PDP under this name beside PORTCULLIS_MASTER_KEY, restart them, and run this command with both',
     )
   return withDatabase(config, async ({ sql }) => {
-    // This process holds the data directory, so no PDP uses it: the rows are those of PDPs that were killed.
+    // No PDP uses the data directory, which this process has locked, so the rows are of killed PDPs.
     if (config.databaseUrl === null) await forgetProcesses(sql)
-    // Made only now, so that a command that cannot get the data directory leaves no key behind.
+    // The key is made only now: a command that cannot lock the data directory must leave none behind.
     const made = given.next === null && !dryRun ? await makeSuccessor(config) : null
     // A dry run makes no file. Any other key gives the same report: all stored values would change.
     const next = given.next ?? made ?? randomBytes(given.current.length)

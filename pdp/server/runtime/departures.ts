@@ -17,10 +17,10 @@ export function startDepartures({
   readonly log: Log
   readonly intervalMs?: number
 }): () => Promise<void> {
-  /** The last person who had a turn. People take turns, so that a failing one does not delay the others. */
+  /** The last person who had a turn. People take turns, so that one who fails does not delay the others. */
   let after = ''
 
-  /** Returns false if nothing is left to do. */
+  /** Handles one person. False: nothing is left to do. */
   async function takeTurn(): Promise<boolean> {
     const first = after
     return sql.transaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** Reports which server the database is, and changes of it: log lines and metrics of failovers. */
+/** Reports the database's server and its changes, by log lines and metrics about failovers. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { ServerEvent } from '../../engine/store/postgres/connection/fence.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -8,7 +8,7 @@ const RESTART =
 const ADDRESS_BACK =
   'DATABASE_URL leads to a server that a newer primary has overtaken. Point it at the newer one. If you restored an earlier state on purpose, restart every PDP'
 
-/** Logs one line when a state begins: `primary`, or the reason why there is none. */
+/** Logs a line at the beginning of each state: `primary`, or the reason why there is no primary. */
 export function watchServers({ log, registry }: { readonly log: Log; readonly registry: Registry }) {
   const { timeline, refused, wentBack, leased } = failoverMetrics(registry)
   let state = ''

@@ -1,4 +1,4 @@
-/** Loads code that no decision needs when the PDP listens already: it then answers questions after two thirds of the time. */
+/** Loads code that decisions do not need after the PDP listens, so that questions are answered after two thirds of the time. */
 import { loadOpenfga } from '../../engine/decide/language/document.ts'
 import { messageOf } from '../../shared/base/error-message.ts'
 import { StartError } from '../../shared/process/exit.ts'
@@ -18,7 +18,7 @@ export async function loadRest(
   }
 }
 
-/** Loads part after part, so that questions get their turn in between. */
+/** Loads the parts one by one, so that questions are answered in between. */
 async function loadEach(parts: readonly (() => Promise<unknown>)[]): Promise<void> {
   for (const load of parts) {
     await new Promise(setImmediate)

@@ -47,7 +47,7 @@ export function countAnswers(registry: Registry, admission: Admission): AnswerOb
     labelNames: ['outcome'],
     registers: [registry],
   })
-  // Looked up once, because a lookup by labels takes as long as a decision.
+  // Looked up in advance: a lookup by labels takes as long as a decision.
   const outcomes = {
     allowed: checks.labels('allowed'),
     denied: checks.labels('denied'),
@@ -86,7 +86,7 @@ function questionTimes(registry: Registry): (question: Question, outcome: string
 
 const ASKS = ['permissions', 'entitlements', 'both', 'token'] as const
 
-/** `token`: a route without checks asks only whether the token is active. */
+/** The kind of question. `token`: a route without checks asks only whether the token is active. */
 function asksOf({ permissions, entitlements }: Question): (typeof ASKS)[number] {
   if (entitlements.length === 0) return permissions.length === 0 ? 'token' : 'permissions'
   return permissions.length === 0 ? 'entitlements' : 'both'
@@ -120,7 +120,7 @@ export function requestMetrics(registry: Registry): HttpDeps['observe'] {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],
   })
-  // Looked up once, because a lookup by labels takes as long as a decision.
+  // Looked up only once per label: a lookup takes as long as a decision.
   const known = new Map<string, ReturnType<typeof durations.labels>>()
   return ({ route, method, status, durationMs }) => {
     const key = `${status} ${method} ${route}`

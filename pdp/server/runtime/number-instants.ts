@@ -1,4 +1,4 @@
-/** Reports at the start which stored models have conditions that an earlier version read in another way. */
+/** Reports at the start the stored models with conditions that an older version read differently. */
 import { takesNumberAsInstant } from '../../engine/decide/conditions/number-instants.ts'
 import { readDocument } from '../../engine/decide/language/document.ts'
 import type { Store } from '../../engine/store/contract.ts'
@@ -18,12 +18,12 @@ export async function nameNumberInstants({ store, log }: { readonly store: Store
     if (conditions.length === 0) continue
     const todo =
       'timestamp(number) takes seconds now, and took milliseconds before: divide by 1000 where you give it milliseconds'
-    // No warning: of warnings with one event, all but the first are only counted.
+    // An info line: of several warnings with one event, only the first is logged.
     log.info({ event: 'condition_takes_seconds', app, conditions, todo })
   }
 }
 
-/** Names of the affected conditions; none if the model cannot be parsed, which each question about it reports. */
+/** The names of affected conditions; empty if the model cannot be parsed, since questions report that. */
 function numberInstants(text: string): readonly string[] {
   if (!/\btimestamp\s*\(/.test(text)) return []
   try {

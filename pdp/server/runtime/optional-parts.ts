@@ -40,7 +40,7 @@ export async function entitlementParts(config: PdpConfig, deps: { store: Store; 
   }
 }
 
-/** With a Redis, a proof that one node has accepted is refused by all others. */
+/** The memory of used proofs. In a Redis, all nodes share it and refuse a proof that one has accepted. */
 export async function proofMemory(
   { redisUrl: url }: PdpConfig,
   { log, shutdown }: { log: Log; shutdown: Shutdown },

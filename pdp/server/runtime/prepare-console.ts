@@ -1,4 +1,4 @@
-/** Prepares the console before it is served: its OAuth client, and the built-in app whose roles people have. */
+/** Prepares the console: its OAuth client, and the built-in app with people's roles. */
 
 import type { Store } from '../../engine/store/contract.ts'
 import { prepareManifest, requireAcceptable } from '../../engine/writes/manifests.ts'
@@ -11,7 +11,7 @@ import type { Log } from '../../shared/process/log.ts'
 
 const CONTEXT = { actor: 'system', requestId: 'start' }
 
-/** False when a name that the console needs is already used by something else; the log says which. */
+/** Prepares both; false: another object has a name that the console needs, which is logged. */
 export async function prepareConsole(deps: {
   readonly store: Store
   readonly identity: Pick<ConsoleIdentity, 'ensureClient'>
@@ -20,7 +20,7 @@ export async function prepareConsole(deps: {
   return (await ensureApp(deps)) && (await deps.identity.ensureClient())
 }
 
-/** Writes the built-in app if it is missing or if this version declares more. */
+/** Writes the built-in app if it is missing, or older than this version. */
 async function ensureApp({ store, log }: { readonly store: Store; readonly log: Log }): Promise<boolean> {
   const stored = await store.manifest(MANAGEMENT_APP)
   if (stored !== null && isSame(stored, MANAGEMENT_MANIFEST)) return true

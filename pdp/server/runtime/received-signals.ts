@@ -9,12 +9,12 @@ import type { StreamState } from '../../signals/receiver/streams.ts'
 import type { PdpConfig } from './config.ts'
 import { sharedReading } from './metrics.ts'
 
-/** How old the states of a scrape may be. */
+/** The greatest age of states in a scrape. */
 const STATES_AGE_MS = 15_000
 const NAMED_MAX = 3
 
 export type Receiving = Pick<Receiver, 'push' | 'close'> & {
-  /** A note in the answer of readiness, which does not change it: a PDP without these events still decides. */
+  /** A note for the answer of readiness. It changes no status, since a PDP decides without these events, too. */
   note(): Promise<ProbeResult>
 }
 

@@ -11,10 +11,10 @@ const DAY_MS = 86_400_000
 /** The returned function stops the deletion, and resolves when the current run has ended. */
 export function startRetention(deps: {
   readonly sql: Pick<Sql, 'transaction'>
-  /** After how many days entries are deleted; null: never, except old revocations of tokens. */
+  /** The days for which entries are kept; null: for ever, except old revocations of tokens. */
   readonly keptDays: number | null
   readonly log: Log
-  /** Default: one minute. */
+  /** The interval of the runs; default: one minute. */
   readonly intervalMs?: number
 }): () => Promise<void> {
   const { sql, keptDays, log, intervalMs = INTERVAL_MS } = deps

@@ -72,7 +72,7 @@ export type RunningPdp = {
 export type StartDeps = {
   readonly log: Log
   readonly shutdown: Shutdown
-  /** How many lines of the log were dropped. Default: none. */
+  /** How many log lines were dropped; default: none. */
   readonly droppedLines?: () => number
 }
 
@@ -168,7 +168,7 @@ async function compose(config: PdpConfig, { log, shutdown, droppedLines }: Start
   readiness.waitFor('the identity service is still loading')
   const rest = loadRest(shutdown, [() => admin, routes.load, () => nameNumberInstants({ store, log })])
   const loaded = rest.then(() => readiness.waitFor(null))
-  // A caller that ignores this promise has a PDP that is closed and was never ready.
+  // The error also closes the PDP, which was never ready, so callers may ignore this promise.
   loaded.catch(() => undefined)
   const metricsUrl = `http://${formatAddress(operations.address)}`
   if (!shutdown.begun())

@@ -7,7 +7,7 @@ import type { Budgets } from '../serve/grpc/budgets.ts'
 import { asRequestProblem } from '../serve/http/status.ts'
 import { sharedReading } from './metrics.ts'
 
-/** How old the tables' metrics of a scrape may be. */
+/** The greatest age of the tables' metrics in a scrape. */
 const TABLES_AGE_MS = 15_000
 
 /** The store with metrics: it measures each call that decisions and writes wait for. */
@@ -47,7 +47,7 @@ export function stateMetrics(
     readonly sql: Queries
     readonly connections: () => Connections
     readonly budgets: Budgets
-    /** When the certificate of the gRPC listener ends; null without a certificate. */
+    /** The end of the gRPC listener's certificate; null: no certificate. */
     readonly certificateEndMs: () => number | null
   },
 ): void {

@@ -1,4 +1,4 @@
-/** Gives a management write all that it reads and writes through, in one transaction. */
+/** Everything that a management write reads and writes through, in one transaction. */
 import { ancestors } from '../../engine/decide/roles.ts'
 import { createPdp } from '../../engine/decision-point/create-pdp.ts'
 import type { Store } from '../../engine/store/contract.ts'
@@ -37,7 +37,7 @@ export function reachAtomically(
   }
 }
 
-/** The ancestors, read by one statement: in a transaction nothing is cached, and every write needs the tree. */
+/** The ancestors, by one statement: each write needs the tree, and a transaction has no cache. */
 async function ancestorsIn(store: Pick<Store, 'rows'>, organization: string): Promise<readonly string[] | null> {
   const { rows } = await store.rows([], [{ log: ENVIRONMENT, kind: 'organization', id: organization }])
   const found = rows.flatMap((row) => ('organization' in row && row.organization !== null ? [row.organization] : []))

@@ -47,11 +47,11 @@ const HEADER_BYTES_MAX = 16_384
 // The longest parameter: an id of 256 characters, percent-encoded.
 const PARAMETER_CHARACTERS_MAX = 768
 const REQUEST_TIMEOUT_MS = 30_000
-/** At a shutdown, open requests have this long to finish. */
+/** How long open requests may take to finish at a shutdown. */
 const DRAIN_TIMEOUT_MS = 5_000
-/** The methods that the framework knows. Other methods get the answer of an unknown path. */
+/** Methods of the framework. Any other gets the answer for an unknown path. */
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
-/** How many management calls of one client may be open at once. A stream counts until its end. */
+/** How many management calls of one client may be open at once. A stream counts to its end. */
 const CALLS_PER_CLIENT_MAX = 64
 
 /** The parts of the identity service that the server calls. */
@@ -74,7 +74,7 @@ export type HttpDeps = AskedFromDeps &
     /** Runs the transactions of management writes. */
     readonly atomically: ReachAtomically
     readonly answer: AnswerQuestion
-    /** Decisions of all PDPs; null or absent: none are kept. */
+    /** The archive of all PDPs' decisions; null or absent: none. */
     readonly archive?: Pick<DecisionArchive, 'denied'> | null
     readonly issuer: string
     readonly log: Log
@@ -82,16 +82,16 @@ export type HttpDeps = AskedFromDeps &
     readonly bodyTimeoutMs?: number
     /** The time for a call. Default: 1 s for a question, 5 s for any other call. */
     readonly deadlines?: Deadlines
-    /** Takes events that other issuers push; absent: none are taken. */
+    /** Takes events that other issuers push; absent: events are refused. */
     readonly receiver?: { push(req: IncomingMessage, res: ServerResponse, receiverId: string): Promise<void> }
     /** The tracer; default: no spans are made. */
     readonly spans?: Spans | null
-    /** Called with the route's pattern once a request is answered. */
+    /** Gets each answered request, with its route's pattern. */
     readonly observe: (request: { route: string; method: string; status: number; durationMs: number }) => void
   }
 export type HttpServer = {
   readonly url: string
-  /** From now on, each answer is the last one of its connection. New connections and requests are still taken. */
+  /** Makes each answer the last one of its connection. New connections and requests are still accepted. */
   drain(): void
   close(): Promise<void>
 }
@@ -105,7 +105,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
     requestTimeout: 0, // bodies.ts sets the limit, because it knows which routes stream
     http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: REQUEST_TIMEOUT_MS },
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
-    // Bodies are validated exactly as sent: nothing is converted, completed or dropped.
+    // Bodies are validated as they came: no value is converted, added or dropped.
     ajv: {
       customOptions: {
         allErrors: true,
@@ -137,7 +137,7 @@ export async function createHttpServer(deps: HttpDeps): Promise<FastifyInstance>
       ),
   })
   const queueOf = serveInTurns(app.server)
-  // Response schemas only feed the OpenAPI description.
+  // Answers are not checked: response schemas only feed the OpenAPI description.
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   compileLate(app)
   addObservation(app, deps)
@@ -293,7 +293,7 @@ export function addMethodProblem(app: FastifyInstance, url: string, known: Reado
   })
 }
 
-/** RFC 8935. The receiver reads the body only when it knows who sends it. */
+/** Adds the receiver of pushed events (RFC 8935), which reads a body only after it knows the sender. */
 function addReceiver(app: FastifyInstance, { receiver }: HttpDeps): void {
   if (receiver === undefined) return
   app.post<{ Params: { receiver: string } }>('/signals/received/:receiver', {
@@ -307,7 +307,7 @@ function addReceiver(app: FastifyInstance, { receiver }: HttpDeps): void {
   })
 }
 
-/** The identity service reads and answers the request itself, so it is called before anything here reads the body. */
+/** Passes requests to the identity service before any other code reads the body: it reads and answers them itself. */
 function addIdentity(app: FastifyInstance, url: string, { identity, deadlines = DEADLINES }: HttpDeps): void {
   app.all(url, {
     schema: { hide: true },

@@ -17,7 +17,7 @@ const CLIENT_BITS = 64
 const readIpv6 = (text: string): ipaddr.IPv6 =>
   ipaddr.IPv6.parse(new URL(`http://[${text.replace(/%.*$/, '')}]`).hostname.slice(1, -1))
 
-/** IPv6 in its one form (RFC 5952) without a zone, and IPv4 that is mapped into it as IPv4. Null: no address. */
+/** The address in one canonical form: IPv6 by RFC 5952 without a zone; IPv4 also for IPv4 mapped into IPv6. Null: no address. */
 export function parseAddress(text: string): string | null {
   const version = isIP(text)
   if (version === 4) return text
@@ -58,12 +58,12 @@ export function parseNetwork(text: string): Network {
   return { address, bits }
 }
 
-/** Is the address the first of the block, with all bits after the prefix zero? */
+/** True for the first address of the block: all bits after the prefix are zero. */
 const isFirst = (address: string, bits: number): boolean =>
   (address.includes(':') ? ipaddr.IPv6 : ipaddr.IPv4).networkAddressFromCIDR(`${address}/${bits}`).toString() ===
   address
 
-/** The addresses that it is asked about must be results of `parseAddress`. */
+/** A set of networks. The addresses that it is asked about must be results of `parseAddress`. */
 export function createNetworks(networks: readonly Network[]): Networks {
   if (networks.length === 0) return NO_NETWORKS
   const list = new BlockList()

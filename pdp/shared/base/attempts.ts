@@ -2,7 +2,7 @@
 
 import { BoundedMap } from './bounded-map.ts'
 export type Attempts = {
-  /** Counts a try before it is made, so that many at once are counted too. False: the key has no tries left for now. */
+  /** Counts a try before it is made, so that simultaneous tries count, too. False: the key has no tries left for now. */
   take(key: string): boolean
   /** Gives a try back that was not made. */
   giveBack(key: string): void
@@ -37,7 +37,7 @@ export function createAttempts(options: {
       const window = windows.get(key)
       if (window === undefined) return
       window.tries -= 1
-      // Without this, tries that were given back could fill the memory with keys, and push out the windows of others.
+      // The empty window is deleted: keys with no tries could else fill the memory and push out other keys.
       if (window.tries <= 0) windows.delete(key)
     },
   }

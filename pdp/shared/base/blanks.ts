@@ -14,7 +14,6 @@ export function trimBlanks(text: string): string {
 
 const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
 
-/** The text with its ASCII letters in lower case. */
 export const lowerAscii = (text: string): string =>
   ASCII.test(text) ? text.toLowerCase() : text.replace(CAPITALS, (letters) => letters.toLowerCase())
 

@@ -15,7 +15,7 @@ export class BoundedMap<Key, Value> {
     return this.#values.get(key)
   }
 
-  /** A key that is known already becomes the newest. */
+  /** Sets a value. The key becomes the newest, also if it was known. */
   set(key: Key, value: Value): void {
     this.#values.delete(key)
     if (this.#values.size >= this.#countMax) this.takeOldest()

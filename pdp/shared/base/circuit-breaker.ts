@@ -1,13 +1,13 @@
-/** A circuit breaker: after several failures in a row callers fail at once instead of waiting. */
+/** A circuit breaker: after several failures in a row, callers fail immediately instead of waiting. */
 
 export type Circuit = {
-  /** Null: the circuit is open, so do not call now. Else a function to be called once, with whether there was any answer. */
+  /** Begins a call; null: the circuit is open, and the caller must not call. The caller reports once whether an answer came. */
   begin(): ((answered: boolean) => void) | null
 }
 
 /**
- * After `failuresMax` failures in a row it rests `restMs`, then lets one attempt through, and rests twice as long after each
- * that fails, at most `restMsMax`. `clock`: monotonic milliseconds.
+ * Lets no calls through for `restMs` after `failuresMax` failures in a row, then one attempt. Each further failure doubles the rest, up to
+ * `restMsMax`. `clock`: monotonic milliseconds.
  */
 export function createCircuit(options: {
   readonly failuresMax: number

@@ -4,7 +4,7 @@ import { type Network, type Networks, parseAddress, parseNetwork } from './addre
 import { trimBlanks } from './blanks.ts'
 import { messageOf } from './error-message.ts'
 
-/** The values of one kind of field as they were sent, the client's end first; null where a proxy gave none. */
+/** The values of one kind of forwarding field, from the client's end on; null where a proxy gave no value. */
 export type ClaimedChain = {
   readonly addresses: readonly (string | null)[]
   readonly schemes: readonly (string | null)[]
@@ -27,8 +27,8 @@ export function standardSaid(raw: readonly string[]): ClaimedChain | null {
 }
 
 /**
- * Goes from the nearest proxy to the first address that is no trusted proxy's. Throws Error for a value that is no address.
- * `peer`: the trusted proxy at the other end of the connection. `proxyCount`: how many trusted proxies are between the address and us.
+ * Goes from the nearest proxy to the first address that is no trusted proxy's. Throws Error for a value that is no address. `peer`: the
+ * trusted proxy that is connected to us. `proxyCount`: how many trusted proxies are between that address and us.
  */
 export function nearestStranger(
   { addresses }: ClaimedChain,
@@ -48,7 +48,7 @@ export function nearestStranger(
 
 export const FIELDS_DIFFER = 'Forwarded and X-Forwarded-* of a trusted proxy differ'
 
-/** The client's address, or that of the proxy that does not know it. With invalid fields, the proxy counts as the client. */
+/** The client's address, or the address of a proxy that does not report it. With invalid fields, the peer counts as the client. */
 export function clientAddress(
   raw: readonly string[],
   { remoteAddress, trusted }: { readonly remoteAddress: string; readonly trusted: Networks },
@@ -56,7 +56,7 @@ export function clientAddress(
   const peer = parseAddress(remoteAddress) ?? remoteAddress
   if (!trusted.has(peer)) return peer
   try {
-    // A proxy writes one of the two kinds of fields and lets the other pass, so they are used only if they agree.
+    // Only fields that agree are used: a proxy writes one of the two kinds, and forwards the other as the client sent it.
     const said = [plainSaid(raw), standardSaid(raw)].filter((one) => one !== null)
     const [address = peer, other = address] = said.map((one) => nearestStranger(one, { peer, trusted }).address)
     return address === other ? address : peer
@@ -108,8 +108,8 @@ const FORWARDED_PAIR = new RegExp(
 )
 
 /**
- * The parameters of each element of a Forwarded field (RFC 7239 section 4), by lower-case name. Throws Error for what is not in the
- * grammar, and for a parameter that comes twice.
+ * The parameters of each element of a Forwarded field (RFC 7239 section 4), by lower-case name. Throws Error for text outside the grammar,
+ * and for a repeated parameter.
  */
 function parseForwarded(value: string): ReadonlyMap<string, string>[] {
   const elements: ReadonlyMap<string, string>[] = []

@@ -1,4 +1,4 @@
-/** Derives keys from the master keys, one per purpose, and encrypts values with them (AES-256-GCM). */
+/** Derives one key per purpose from the master keys, and encrypts values with it (AES-256-GCM). */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 const MASTER_KEY_BYTES_MIN = 32
@@ -16,7 +16,7 @@ export function deriveKey(masterKey: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', masterKey, '', `portcullis ${purpose}`, KEY_BYTES))
 }
 
-/** One master key, or two during a rotation. */
+/** A master key, or two of them during a rotation. */
 export type MasterKeys = {
   /** The keys of this purpose: the first one encrypts and signs, all of them decrypt and verify. */
   derive(purpose: string): readonly [Buffer, ...Buffer[]]
@@ -36,7 +36,7 @@ export function masterKeysOf(first: Buffer, ...others: readonly Buffer[]): Maste
   }
 }
 
-/** Names a master key in the database and in messages; nothing about the key follows from it. */
+/** A name for a master key in the database and in messages. The key cannot be derived from it. */
 export const fingerprintOf = (masterKey: Buffer): string =>
   deriveKey(masterKey, 'fingerprint').subarray(0, FINGERPRINT_BYTES).toString('hex')
 
@@ -54,7 +54,7 @@ export function open(keys: readonly Buffer[], name: string, sealed: string): str
     try {
       return openWith(key, name, sealed)
     } catch {
-      // The next key may fit.
+      // The other master key may fit.
     }
   }
   const last = keys.at(-1)

@@ -1,9 +1,9 @@
 /**
- * A queue of items by group, and by name within the group. Groups take turns, and so do the names of a group: after a turn, both
- * come last. Items of one name are served in order of arrival. The caller must bound their number.
+ * A queue of items by group, and by name within each group. The groups take turns, and so do the names of a group: who has just had a turn
+ * waits behind all others. Items of one name keep their order. The caller must bound the number of items.
  */
 export class FairQueue<Item> {
-  /** Groups and their names in the order of their next turns. None of them is empty. */
+  /** Groups and names, each in the order of their next turns. Empty ones are removed. */
   readonly #groups = new Map<string, Map<string, Set<Item>>>()
   #size = 0
 
@@ -37,7 +37,7 @@ export class FairQueue<Item> {
     return true
   }
 
-  /** Removes and returns the next item of a group that `mayStart`; undefined when there is none. */
+  /** Removes and returns the next item of a group that `mayStart`; undefined: there is none. */
   next(mayStart: (group: string) => boolean = () => true): Item | undefined {
     for (const [group, lines] of this.#groups) {
       if (!mayStart(group)) continue
@@ -52,7 +52,7 @@ export class FairQueue<Item> {
     return undefined
   }
 
-  /** The oldest item of this name, or else of the name in its group whose turn is next. */
+  /** The oldest item of this name; if it has none, the oldest of the name that is next in its group. */
   oldest({ group, name }: Line): Item | undefined {
     const lines = this.#groups.get(group)
     const [next = []] = lines?.values() ?? []

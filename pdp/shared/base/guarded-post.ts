@@ -26,16 +26,16 @@ export function isInternalAddress(text: string): boolean {
   return !PUBLIC_IPV6.has(address) || INTERNAL_IPV6.has(address)
 }
 
-/** Reserved for a machine, a network or nothing: RFC 6761, 6762, 8375, 7686, and `internal` by ICANN. */
+/** Names for this machine or a private network, or for nothing: RFC 6761, 6762, 8375, 7686, and `internal` by ICANN. */
 const INTERNAL_DOMAINS = ['localhost', 'local', 'internal', 'home.arpa', 'invalid', 'onion']
 
-/** True for a name that no public DNS can resolve; one without a dot is completed by the machine's own network. */
+/** True for a name that public DNS cannot resolve. A name without a dot is one: the machine's own network completes it. */
 function isInternalName(host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '')
   return !name.includes('.') || INTERNAL_DOMAINS.some((domain) => name === domain || name.endsWith(`.${domain}`))
 }
 
-/** Thrown when the target may not be called; nothing was sent. */
+/** The target must not be called, and nothing was sent. */
 export class TargetRefused extends Error {
   override readonly name = 'TargetRefused'
 }
@@ -138,7 +138,7 @@ export function createGuardedPost(options: {
   }
 }
 
-/** Checks the addresses of the connection itself, so that a name cannot resolve to another address after the check. */
+/** Checks the address of the real connection, since a second resolution of the name could give another one. */
 const guard =
   (resolve: typeof lookupHost): LookupFunction =>
   (host, { all, ...wanted }, done) => {

@@ -1,4 +1,4 @@
-/** A tagged template for HTML that escapes every interpolated value, except HTML that it made itself. */
+/** A tagged template for HTML. It escapes each interpolated value, unless the value is HTML of this template. */
 
 const ENTITIES: { readonly [character: string]: string } = {
   '&': '&amp;',

@@ -13,12 +13,12 @@ export type PostFetch = (
   init: { method: 'POST'; redirect: 'manual'; signal: AbortSignal; headers: { [name: string]: string }; body: string },
 ) => Promise<Pick<Response, 'status' | 'body'>>
 
-/** Thrown for an answer of the other system that is not valid. Any other error means that it did not answer. */
+/** The other system gave an invalid answer. Any other error means that it gave no answer. */
 export class BadAnswer extends Error {
   override readonly name = 'BadAnswer'
 }
 
-/** Null when there are more bytes than `bytesMax`; the rest is not read. */
+/** All bytes; null: there are more than `bytesMax`, and the rest is not read. */
 export async function readAtMost(chunks: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Buffer | null> {
   const read: Uint8Array[] = []
   let bytes = 0

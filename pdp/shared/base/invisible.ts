@@ -1,4 +1,4 @@
-/** Makes invisible characters visible. */
+/** Shows invisible characters of a text as visible ones. */
 
 // Control characters, and characters that change or hide their neighbours: directions, joiners, variation selectors, tags and
 // unusual spaces. Joiners and selectors within emoji are left, because their effect is visible.

@@ -1,4 +1,4 @@
-/** Reads parts of a text that is known to be JSON, since JSON.parse hides repeated names and the digits of numbers. */
+/** Reads parts of a valid JSON text without JSON.parse, which hides repeated names and digits of numbers. */
 
 /** The members of an object whose values were not looked at yet. */
 export type JsonMembers = { readonly [name: string]: unknown }

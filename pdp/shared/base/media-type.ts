@@ -1,7 +1,7 @@
 /** Reads media types (RFC 9110 section 8.3.1) by one grammar for all callers. */
 import { lowerAscii, trimBlanks } from './blanks.ts'
 
-/** The type and subtype in lower case, without parameters; empty when none is named. */
+/** The media type in lower case, without parameters; empty: the field has none. */
 export function mediaTypeOf(field: string | undefined): string {
   const [type = ''] = (field ?? '').split(';', 1)
   return lowerAscii(trimBlanks(type))
@@ -9,5 +9,5 @@ export function mediaTypeOf(field: string | undefined): string {
 
 const OTHER_CHARSET = /charset(?![ \t]*=[ \t]*(?:"utf-?8"|utf-?8)[ \t]*(?:;|$))/i
 
-/** True when the field names a charset other than UTF-8, or has a part that another parser may read as one. */
+/** True when the field names a charset other than UTF-8, or has a part that some parser may take for one. */
 export const namesOtherCharset = (field: string): boolean => OTHER_CHARSET.test(field)

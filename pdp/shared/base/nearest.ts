@@ -1,6 +1,6 @@
 /** Suggests an existing name for one that does not exist. */
 
-/** How many changes of one letter or exchanges of two lead from one name to the other; inexact above `countMax`. */
+/** How many changes of a letter, or exchanges of two, turn one name into the other; inexact above `countMax`. */
 function changesBetween(a: string, b: string, countMax: number): number {
   if (Math.abs(a.length - b.length) > countMax) return countMax + 1
   let [before, row]: readonly [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, j) => j)]
@@ -19,7 +19,7 @@ function changesBetween(a: string, b: string, countMax: number): number {
   return row[b.length] ?? countMax + 1
 }
 
-/** The most similar candidate; null when none is similar. */
+/** The most similar candidate; null: all are too different. */
 export function nearestName(name: string, candidates: Iterable<string>): string | null {
   const countMax = name.length < 4 ? 1 : Math.min(3, Math.ceil(name.length / 4))
   let nearest: { readonly candidate: string; readonly changes: number } | null = null

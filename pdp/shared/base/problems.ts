@@ -13,7 +13,7 @@ export const PROBLEM_TITLES = {
   method_unsupported: 'The method is not supported here',
   route_unknown: 'No route matches this path',
   host_unknown: 'This host is not served',
-  // Authentication.
+  // Problems of authentication.
   token_missing: 'An access token is required',
   token_invalid: 'The access token is not valid',
   token_expired: 'The access token has expired',
@@ -21,7 +21,7 @@ export const PROBLEM_TITLES = {
   proof_invalid: 'The DPoP proof is not valid',
   proof_replayed: 'The DPoP proof was used before',
   proof_nonce_required: 'The DPoP proof needs a nonce from this server',
-  // Authorization.
+  // Problems of authorization.
   scope_insufficient: 'The access token lacks a required scope',
   permission_denied: 'The subject does not have this permission',
   entitlement_required: 'The organization lacks a required entitlement',
@@ -48,7 +48,7 @@ export const PROBLEM_TITLES = {
   busy: 'Too many requests are in progress',
   draining: 'This server is shutting down',
   internal: 'An unexpected error occurred',
-  // gRPC stream only.
+  // Only on a gRPC stream.
   handle_unknown: 'The token of this handle is not known; send the token again',
   watched_limit: 'Too many watched questions are open',
 } as const

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 
 /**
- * Settles as `work` does, or rejects with `late()` after `timeoutMs`. Before it rejects, sockets are read once more: a busy
- * process may not have read an answer that arrived in time.
+ * Settles as `work` does, or rejects with `late()` after `timeoutMs`. Before that, sockets are read once more: a busy process may have left
+ * an answer unread that came in time.
  */
 export function withTimeout<T>(work: Promise<T>, timeoutMs: number, late: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -21,7 +21,7 @@ export function withTimeout<T>(work: Promise<T>, timeoutMs: number, late: () => 
   })
 }
 
-/** Calls `act` once `timeoutMs` have passed since the request arrived with its body. The returned function ends the wait. */
+/** Calls `act` when `timeoutMs` have passed since the whole request arrived. The returned function ends the wait. */
 export function onceLate(req: IncomingMessage, timeoutMs: number, act: () => void): () => void {
   const timer = setTimeout(expire, timeoutMs)
   let isOver = false
@@ -29,7 +29,7 @@ export function onceLate(req: IncomingMessage, timeoutMs: number, act: () => voi
     if (!isOver) timer.refresh()
   }
   function expire(): void {
-    // A body that is still arriving has a limit of its own. An iterator reads without making it flow.
+    // A body that still arrives has its own time limit, so the wait begins anew. An iterator reads a body that does not flow.
     const isRead = req.readableFlowing === true || req.listenerCount('readable') > 0
     if (!req.complete && isRead) again()
     else afterReading(finish)

@@ -1,4 +1,4 @@
-/** Parses YAML that people write, such as route files and manifests, and reports issues in plain words. */
+/** Parses YAML that people write, such as route files and manifests, with issues in plain words. */
 import {
   Composer,
   type CST,
@@ -54,7 +54,7 @@ function composed(tokens: readonly CST.Token[], fault: string | null, offset: nu
   return document
 }
 
-/** The issues of a document that `parseDocument` returned. */
+/** The issues in a result of `parseDocument`. */
 export function yamlIssues(document: Document.Parsed, lines: LineCounter): readonly YamlIssue[] {
   const { errors, warnings } = document
   const [tab, ...tabs] = errors.filter(({ code }) => code === 'TAB_AS_INDENT')

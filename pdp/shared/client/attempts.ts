@@ -1,25 +1,25 @@
-/** Asks one question, of at most two PDPs that take it, and settles once before the deadline. */
+/** Asks one question, at most at two PDPs, and settles once before the deadline. */
 import type { Decision, StreamedQuestion } from './codec.ts'
 import { isAddressError, type PdpPool } from './pool.ts'
 import type { PdpStream, Reply } from './stream.ts'
 
 const ATTEMPTS_MAX = 2
-/** The part of the deadline after which a second address is asked too. */
+/** The part of the deadline after which a second address is asked, too. */
 const HEDGE_SHARE = 0.4
-/** When this process was busy for this part of the wait, a timeout is not counted as a failure of the PDP. */
+/** A timeout is no failure of the PDP if this process was busy for this part of the wait. */
 const LAG_SHARE = 0.2
 
 export type Asking<Answer> = {
   readonly question: StreamedQuestion
   /** The time for the question, with all attempts. */
   readonly timeoutMs: number
-  /** The asking process, as errors name it. */
+  /** The name of the asking process in errors. */
   readonly asker: string
-  /** Throws for a decision that is not about the question. */
+  /** Reads the decision. Throws if it is about another question. */
   readonly read: (decision: Decision) => Answer
-  /** Called once, before the answer or the error is given. */
+  /** Is called once, before the answer or the error is given. */
   readonly settled: () => void
-  /** Why nothing was decided. `code`: that of the PDP, `overloaded`, or `pdp_unavailable`. */
+  /** The error of an undecided question. `code`: the PDP's, `overloaded`, or `pdp_unavailable`. */
   readonly undecided: (reason: string, code: string) => Error
 }
 
@@ -54,12 +54,12 @@ class QuestionAttempts<Answer> {
 
   begin(): void {
     const { asker, timeoutMs } = this.#asking
-    // No answer would be read in time, and the question would make this process later still.
+    // This process could not read the answer in time, and the question would delay it even more.
     if (this.#pool.lag.isStarved(timeoutMs)) this.#fail(`${asker} is too busy to ask`, 'overloaded')
     else this.#attempt(null)
   }
 
-  /** Uses another stream than `except`; if none is open, waits for the first one that opens, even if it is the same. */
+  /** Asks over another stream than `except`. If none is open, waits for the next one to open, even if it is `except`. */
   #attempt(except: PdpStream | null): void {
     const choice = this.#pool.choose(except)
     if (choice.kind === 'wait' || (choice.kind === 'none' && except !== null)) this.#pool.waiting.add(this.#wake)
@@ -126,7 +126,7 @@ class QuestionAttempts<Answer> {
   }
 
   #askAgain(stream: PdpStream, taken: boolean): void {
-    // In a rolling restart, each PDP may end its stream once before it reads the question.
+    // A PDP that ended its stream before it read the question costs no attempt: in a rolling restart, each PDP may do so once.
     if (!taken && this.#untaken < this.#pool.count) {
       this.#untaken += 1
       this.#attempts -= 1
@@ -135,7 +135,7 @@ class QuestionAttempts<Answer> {
     else if (this.#pending.size === 0) this.#fail('the connection was lost twice')
   }
 
-  /** Asks another address, because this one has already answered. */
+  /** Asks another address, since this one has answered that it cannot decide. */
   #askElsewhere(stream: PdpStream, reason: string): void {
     const choice = this.#attempts < ATTEMPTS_MAX ? this.#pool.choose(stream) : null
     if (choice?.kind === 'stream') this.#askOver(choice.stream)

@@ -1,4 +1,4 @@
-/** Collects the questions of one event loop turn into one message, and replaces tokens that were already sent by handles. */
+/** Sends all questions of one pass of the event loop as one message, and replaces tokens that the PDP already has by handles. */
 import type { Questions, StreamedQuestion } from './codec.ts'
 
 /** The most handles of one stream. */
@@ -40,7 +40,7 @@ export function createQuestionBatch(write: (message: Questions) => void) {
   }
 
   return {
-    /** The question is sent together with all others of this turn. */
+    /** Adds a question to the message of the present pass. */
     add(id: number, question: StreamedQuestion, watched: boolean): void {
       const { digest, token, permissions, context, guest } = question
       const { handle, isNew } = guest === undefined ? handles.of(digest) : NOBODY
@@ -64,7 +64,7 @@ export function createQuestionBatch(write: (message: Questions) => void) {
     },
     /** Sends the token with this digest again with its next question. */
     forget: (digest: string): void => handles.forget(digest),
-    /** For a new stream, which knows no handles. Drops unsent questions. */
+    /** Forgets handles and unsent questions, for a new stream. */
     reset(): void {
       handles = createHandles()
       empty()
@@ -89,10 +89,10 @@ const messageOf = (
   guest: question.guest ?? '',
 })
 
-/** No token ever has handle 0, so a PDP of a version without guests answers a guest's question with an error. */
+/** The handle of a guest's question. No token has handle 0, so an older PDP, which knows no guests, answers with an error. */
 const NOBODY = { handle: 0, isNew: false }
 
-/** Assigns handles in turn; when all are used, the oldest one is reassigned. */
+/** Gives each token a number as its handle; when all are in use, the oldest one is given again. */
 function createHandles() {
   const byDigest = new Map<string, number>()
   const digests: (string | undefined)[] = []

@@ -1,4 +1,4 @@
-/** `portcullis/client`: asks a PDP that runs elsewhere. All questions go over one stream, those of one turn in one message. */
+/** `portcullis/client`: asks a PDP in another process. Questions use one stream, those of one event loop pass one message. */
 import { ChannelCredentials } from '@grpc/grpc-js'
 import type { EntitlementResult, PermissionCheck } from '../domain/decision.ts'
 import type { JsonObject } from '../domain/json.ts'
@@ -7,8 +7,7 @@ import { type Decision, echoes, type StreamedQuestion } from './codec.ts'
 import { createPdpPool } from './pool.ts'
 
 /**
- * Where the PDPs are, and as whom this process calls them.
- *
+ * The addresses of the PDPs, and how this process authenticates itself.
  * @example
  * ```ts
  * const options: RemotePdpOptions = { address: 'pdp.internal:8443', tls: {}, token: () => process.env.PDP_TOKEN ?? '' }
@@ -17,13 +16,13 @@ import { createPdpPool } from './pool.ts'
 export type RemotePdpOptions = {
   /** `host:port`, or several: each question goes to one that answers. */
   readonly address: string | readonly string[]
-  /** Null: plain text, which a PDP accepts on loopback only. */
+  /** TLS to the PDP; null: plain text, which a PDP accepts on loopback only. */
   readonly tls: RemoteTls | null
-  /** The access token of this process, with the scope `decisions:ask`: called for each new stream. Default: none is sent. */
+  /** The access token of this process, with the scope `decisions:ask`. Called for each new stream. Default: no token is sent. */
   readonly token?: () => string
-  /** Milliseconds that an answer may take, with all attempts. Default 500. */
+  /** The milliseconds for an answer, with all attempts. Default 500. */
   readonly deadlineMs?: number
-  /** The most questions that may wait for answers at once; further ones are refused. Default 10,000. */
+  /** How many questions may wait for answers; more are refused. Default 10,000. */
   readonly openMax?: number
 }
 
@@ -54,7 +53,7 @@ export type RemoteQuestion = {
   readonly context?: JsonObject
   readonly requestId?: string
   readonly clientAddress?: string
-  /** Default: `deadlineMs` of RemotePdpOptions. */
+  /** The milliseconds for this answer. Default: `deadlineMs` of RemotePdpOptions. */
   readonly deadlineMs?: number
 }
 
@@ -70,9 +69,9 @@ export type RemoteDecision = {
   readonly active: boolean
   readonly subject: { readonly type: string; readonly id: string } | null
   readonly organization: string | null
-  /** One for each that was asked, in that order. `error`: why it could not be decided; `allowed` is then false. */
+  /** The result of each check, in the order asked. `error`: why the check is undecided; `allowed` is then false. */
   readonly permissions: readonly (PermissionCheck & { readonly allowed: boolean; readonly error: string | null })[]
-  /** By key; null where the organization does not have it. */
+  /** The entitlements by key; null: the organization does not have it. */
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
 }
 
@@ -102,11 +101,11 @@ export class DecisionError extends Error {
  * ```
  */
 export type RemotePdp = {
-  /** Throws DecisionError. */
+  /** Asks for a decision. Throws DecisionError. */
   decide(token: string, question: RemoteQuestion): Promise<RemoteDecision>
-  /** One check. False also for a token that is not active. Throws DecisionError. */
+  /** The result of one check; false also for a token that is not active. Throws DecisionError. */
   can(token: string, relation: string, resource: string): Promise<boolean>
-  /** Whether a PDP answers at this moment. */
+  /** True if a PDP answers at this moment. */
   isConnected(): boolean
   /** Ends the connections, which keep the process alive. Questions that wait are refused. */
   close(): void
@@ -132,7 +131,7 @@ export function connectPdp(options: RemotePdpOptions): RemotePdp {
   if (addresses.length === 0 || addresses.some((address) => !/^\S+:\d+$/.test(address)))
     throw new TypeError('address is not host:port, or a list of those')
   assertDeadline(deadlineMs)
-  /** Why the last connection ended; errors include it, so that an operator knows what to correct. */
+  /** The end of the last connection, in words: errors contain it, so that an operator knows what to correct. */
   let lastClosed = ''
   let openCount = 0
   let closed = false
@@ -196,7 +195,7 @@ function streamed(token: string, asked: RemoteQuestion): StreamedQuestion {
   const { permissions = [], entitlements = [], context, requestId = '', clientAddress = '' } = asked
   return {
     token,
-    // Only this process sees it, so the token can be its own digest.
+    // The token serves as its own digest, which never leaves this process.
     digest: token,
     permissions,
     entitlements,

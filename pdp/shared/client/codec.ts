@@ -1,4 +1,4 @@
-/** The questions of a PDP stream, which are encoded here, and the fields of answers that their callers use. */
+/** The questions of a PDP stream, encoded here, and those fields of answers that callers use. */
 import { create, fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, type BinaryWriter } from '@bufbuild/protobuf/wire'
 import {
@@ -19,22 +19,22 @@ import { createMessageWriter, readFields } from '../process/grpc/wire.ts'
 
 /** A question of `DecideStream` about the bearer of a token, or about a guest. */
 export type StreamedQuestion = {
-  /** The organization in which a guest is asked about, whose token and digest are empty; absent: the bearer is. */
+  /** A guest's organization: token and digest are then empty; absent: the question is about the bearer of the token. */
   readonly guest?: string
   /** An access token, with its SHA-256 digest. */
   readonly token: string
   readonly digest: string
   readonly permissions: readonly PermissionCheck[]
   readonly entitlements: readonly string[]
-  /** A JSON object: values of parameters of conditions; empty for none. */
+  /** Values for parameters of conditions, as a JSON object; empty: no values. */
   readonly context: string
-  /** The id of the request that led to the question, under which the PDP keeps its answer; empty: none. */
+  /** The id of the request behind the question, under which the PDP keeps its answer; empty: no request. */
   readonly requestId: string
-  /** The address of the client whose request led to the question, for the PDP's decision log. */
+  /** The client's address in the request behind the question, for the PDP's decision log. */
   readonly clientAddress?: string
-  /** The request's route, as a route file writes it, under which the PDP keeps its answer. */
+  /** The route of the request, as a route file writes it, under which the PDP keeps its answer. */
   readonly route?: string
-  /** The span that asks (W3C Trace Context). */
+  /** The trace span of the question (W3C Trace Context). */
   readonly traceparent?: string
 }
 /** A DecideStreamRequest. What is absent in a question is the empty string. */
@@ -53,7 +53,7 @@ export type Decision = {
   subjectId: string
   organization: string
   readonly permissions: PermissionResult[]
-  /** By key. */
+  /** Entitlements by key. */
   readonly entitlements: Map<string, EntitlementResult>
   /** The revision vector at which everything was answered. */
   revision: string
@@ -68,14 +68,14 @@ type PermissionResult = {
   reasonCode: string
   missingContext: readonly string[]
 }
-/** Without a decision, `error` is the problem code, or `no outcome` when the PDP sent neither. */
+/** An answer. Without a decision, `error` is the problem code, or `no outcome` if the PDP sent no code. */
 export type StreamAnswer = { id: number; decision: Decision | null; error: string }
 
 const NO_OUTCOME = 'no outcome'
 const NONE: readonly string[] = []
 const NO_ENTITLEMENT = create(EntitlementResultSchema)
 
-/** Whether the answer is about exactly what was asked: a result for each permission in its order, and each entitlement key. */
+/** True if the answer has exactly one result for each question: permissions in their order, and each entitlement key. */
 export function echoes(
   { permissions, entitlements }: Decision,
   question: Pick<StreamedQuestion, 'permissions' | 'entitlements'>,

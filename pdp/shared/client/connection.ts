@@ -1,11 +1,11 @@
-/** One connection to a PDP address. Closing it also aborts pending connection attempts. */
+/** A connection to a PDP address. To close it also aborts attempts to connect. */
 import type { Socket } from 'node:net'
 import { ChannelCredentials, Client } from '@grpc/grpc-js'
 import { messageOf } from '../base/error-message.ts'
 
 export type PdpConnection = {
   readonly client: Client
-  /** Why the last handshake failed, which grpc-js does not report; null when none failed. */
+  /** The failure of the last handshake, which grpc-js does not report; null: no failure. */
   problem(): string | null
   /** Ends every call, every socket and every handshake. */
   close(): void
@@ -15,7 +15,7 @@ const CHANNEL_OPTIONS = {
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.min_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 2_000,
-  // Keepalive notices a vanished peer even when nothing is written.
+  // Keepalive detects a vanished peer, even while nothing is written.
   'grpc.keepalive_time_ms': 3_000,
   'grpc.keepalive_timeout_ms': 1_500,
   'grpc.keepalive_permit_without_calls': 1,
@@ -81,7 +81,7 @@ class ClosableCredentials extends ChannelCredentials {
         socket.once('close', () => this.#sockets.delete(socket))
         return connector.connect(socket).then(
           (connected) => {
-            // With TLS 1.3 the server may refuse a client's certificate after the handshake.
+            // A server with TLS 1.3 may refuse the client's certificate only after the handshake.
             if (this._isSecure()) connected.socket.once('error', (err) => this.#fail(err))
             return connected
           },

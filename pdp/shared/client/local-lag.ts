@@ -1,9 +1,9 @@
-/** Measures how long the event loop was blocked, so that an answer that this process read late is not blamed on the PDP. */
+/** Measures how long the event loop was blocked, so that the PDP is not blamed for an answer that was read late. */
 
 export type LocalLag = {
-  /** Milliseconds since `sinceMs`, in terms of `performance.now()`, for which the event loop was blocked. */
+  /** How many milliseconds the event loop was blocked since `sinceMs` of `performance.now()`. */
   since(sinceMs: number): number
-  /** True while each turn of the event loop takes longer than `limitMs`: twice in a row, because one long pause is no starvation. */
+  /** True after two passes of the event loop in a row that took longer than `limitMs`. A single pause does not count. */
   isStarved(limitMs: number): boolean
   close(): void
 }
@@ -30,7 +30,7 @@ export function createLocalLag(): LocalLag {
 
   return {
     since(sinceMs) {
-      // A caller's timer may run before this one in the same late turn.
+      // A caller's timer may come before ours in a late pass, so the pause is not yet noted.
       const nowMs = performance.now()
       let total = nowMs - dueMs >= NOTICED_MS ? nowMs - Math.max(dueMs, sinceMs) : 0
       for (let at = pauses.length - 1; at >= 0; at -= 1) {

@@ -3,15 +3,14 @@
 const FIRST_SLOTS = 64
 
 /**
- * Not a Map: when a Map is rehashed, V8's old table keeps its entries, here whole requests, alive beyond the young
- * generation.
+ * An array of open questions. A Map would keep whole requests alive when it grows: V8's old table holds them beyond the young generation.
  */
 export class PendingQuestions<T> {
   #slots: (Slot<T> | null)[] = emptySlots(FIRST_SLOTS)
   #count = 0
   #lastId: number
 
-  /** Ids begin after `lastId`. */
+  /** The first id is the one after `lastId`. */
   constructor(lastId = 0) {
     this.#lastId = lastId
   }
@@ -32,7 +31,7 @@ export class PendingQuestions<T> {
     return slot !== null && slot.id === id ? slot.value : null
   }
 
-  /** False when the id was not pending. */
+  /** Removes a value; false: the id was not pending. */
   delete(id: number): boolean {
     if (this.find(id) === null) return false
     this.#slots[this.#at(id)] = null
@@ -40,7 +39,7 @@ export class PendingQuestions<T> {
     return true
   }
 
-  /** Returns the pending values. */
+  /** Removes all values and returns them. */
   clear(): T[] {
     const values = this.#slots.flatMap((slot) => (slot === null ? [] : [slot.value]))
     this.#slots.fill(null)

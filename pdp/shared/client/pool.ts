@@ -7,7 +7,7 @@ import { PdpStream, type PdpStreamOptions } from './stream.ts'
 
 export type PoolOptions = Pick<PdpStreamOptions, 'credentials' | 'random' | 'clock' | 'share'> &
   Partial<Pick<PdpStreamOptions, 'authorize' | 'connectMs'>> & {
-    /** `host:port`. */
+    /** The addresses of PDPs, each as `host:port`. */
     readonly addresses: readonly string[]
     /** `wasOpen`: false when another attempt to connect failed. */
     readonly onConnectionChange?: (change: {
@@ -21,7 +21,7 @@ export type PoolOptions = Pick<PdpStreamOptions, 'credentials' | 'random' | 'clo
   }
 export type Choice =
   | { readonly kind: 'stream'; readonly stream: PdpStream }
-  /** A stream may open soon. */
+  /** No stream is open, but one may open soon. */
   | { readonly kind: 'wait' }
   /** Every address is known to be down; waiting would only queue requests. */
   | { readonly kind: 'none' }
@@ -31,28 +31,28 @@ export type PdpPool = {
   readonly lag: LocalLag
   /** Chooses an open stream other than `except`. */
   choose(except: PdpStream | null): Choice
-  /** It answered slowly: other streams are preferred for a short time. */
+  /** Notes a slow answer: for a short time, other streams are preferred. */
   markSlow(stream: PdpStream): void
-  /** It answered that it cannot decide: other streams are preferred for a longer time. */
+  /** Notes that the PDP cannot decide: for a longer time, other streams are preferred. */
   markUnable(stream: PdpStream): void
-  /** It answered. */
+  /** Notes a good answer. */
   markHealthy(stream: PdpStream): void
-  /** It did not answer before the deadline. */
+  /** Notes that no answer came before the deadline. */
   markFailed(stream: PdpStream): void
   /** Since when no address answers; null while one does. */
   silentSinceMs(): number | null
   /** True while no stream was open yet and a first attempt to connect is under way. */
   isConnecting(): boolean
-  /** True once a stream has opened. */
+  /** True after any stream has opened. */
   hasConnected(): boolean
-  /** Each is called once, when a stream opens. */
+  /** Functions that the next opened stream calls, each once. */
   readonly waiting: Set<() => void>
   close(): void
 }
 /** True for errors that another address may not have: this PDP lost its database, or is shutting down. */
 export const isAddressError = (code: string): boolean => code === 'store_unavailable' || code === 'draining'
 
-/** One address: its stream, and how it answered lately. */
+/** An address of a PDP: its stream, and how well it has answered lately. */
 type Address = {
   readonly stream: PdpStream
   readonly health: { failures: number; brokenUntilMs: number; slowUntilMs: number; closedAtMs: number }
@@ -167,11 +167,11 @@ function chooseAmong(
     else if (health.failures < FAILURES_MAX || health.brokenUntilMs <= nowMs) second ??= address
   }
   if (second === null) {
-    // The PDP may be restarting, which can be shorter than the backoff, so the next attempt is made at once.
+    // A restarting PDP may be back before the backoff ends, so the next attempt is made now.
     if (mayOpen) for (const { stream } of pool) stream.hurry()
     return { kind: mayOpen ? 'wait' : 'none' }
   }
-  // This question probes whether the address has recovered.
+  // This question tries whether the address answers again; others wait for the result.
   if (second.health.failures >= FAILURES_MAX) second.health.brokenUntilMs = nowMs + BREAK_MS
   return { kind: 'stream', stream: second.stream }
 }

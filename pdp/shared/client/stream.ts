@@ -1,4 +1,4 @@
-/** One gRPC stream to one PDP address, which sends questions in batches, matches answers by id, and reconnects. */
+/** A gRPC stream to one PDP address: sends questions in batches, finds their answers by id, and reconnects. */
 import {
   type ChannelCredentials,
   type Client,
@@ -32,10 +32,10 @@ export type Reply =
   | { readonly kind: 'lost'; readonly taken: boolean }
 
 export type PdpStreamOptions = {
-  /** `host:port`. */
+  /** The PDP's address as `host:port`. */
   readonly address: string
   readonly credentials: ChannelCredentials
-  /** Returns the token that authenticates the caller; null: none is sent. Throws when it cannot read the token. */
+  /** The token that authenticates this process; null: no token is sent. Throws if it cannot be read. */
   readonly authorize: (() => string) | null
   readonly random: () => number
   /** Time limit of one attempt to connect, including TLS and the first HTTP/2 frame. */
@@ -80,7 +80,7 @@ export class PdpStream {
   /** Runs while the next attempt to connect waits. */
   #timer: NodeJS.Timeout | undefined
 
-  /** Begins to connect. */
+  /** A new stream connects at once. */
   constructor(options: PdpStreamOptions) {
     this.#options = options
     this.#connect()
@@ -96,14 +96,14 @@ export class PdpStream {
     return this.#isNew
   }
 
-  /** Connects at once instead of after the backoff, unless an attempt began a moment ago. */
+  /** Connects now, without waiting for the backoff, unless the last attempt was a moment ago. */
   hurry(): void {
     if (this.#timer === undefined || performance.now() - this.#attemptedMs < HURRY_MS) return
     clearTimeout(this.#timer)
     this.#connect()
   }
 
-  /** Settles at most once, never when cancelled. Returns the cancelling function. */
+  /** Sends a question. `settle` is called at most once, or never after the returned function has cancelled it. */
   send(question: StreamedQuestion, settle: (reply: Reply) => void): () => void {
     const id = this.#ask({ question, settle, watched: false, resent: false })
     return () => void this.#pending.delete(id)
@@ -145,7 +145,7 @@ export class PdpStream {
     this.#attemptedMs = performance.now()
     const connection = openPdpConnection(address, credentials)
     this.#connection = connection
-    // grpc-js compares the deadline with the system clock.
+    // `Date.now`, because grpc-js compares the deadline with the system clock.
     connection.client.waitForReady(Date.now() + connectMs, (err) => {
       if (this.#closed || this.#connection !== connection) return
       if (err === undefined) this.#start(connection)
@@ -153,7 +153,7 @@ export class PdpStream {
     })
   }
 
-  /** Null when the token cannot be read; the stream then reconnects later. */
+  /** The fields with the token; null: the token cannot be read, and the stream reconnects later. */
   #metadata(): Metadata | null {
     const metadata = new Metadata()
     const { authorize } = this.#options
@@ -223,7 +223,7 @@ export class PdpStream {
       this.#batch.add(id, asked.question, asked.watched)
       return
     }
-    // A watched question continues until it is cancelled, also after an error.
+    // A watched question stays open until it is cancelled, even after an error.
     if (asked.watched) asked.resent = false
     else this.#pending.delete(id)
     if (decision !== null) asked.settle({ kind: 'answer', decision })

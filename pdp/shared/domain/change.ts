@@ -22,7 +22,7 @@ export type AdministeredKind =
   | 'invitation'
   | 'identity_provider'
   | 'foreign_identity'
-/** One thing that a write does, as it stands in the journal. `null` deletes. */
+/** One change of a write, in the form of the journal. `null` deletes. */
 export type Change =
   | { readonly kind: 'tuple'; readonly op: 'write' | 'delete'; readonly tuple: Tuple }
   | { readonly kind: 'membership'; readonly user: string; readonly membership: Membership | null }
@@ -33,7 +33,7 @@ export type Change =
   | { readonly kind: 'organization'; readonly id: string; readonly organization: Organization | null }
   | { readonly kind: 'manifest'; readonly manifest: Manifest }
   | { readonly kind: 'role'; readonly key: string; readonly role: OrganizationRole | null }
-  /** Entries that no decision reads, in the journal of the directory, of the environment or of an organization. */
+  /** Entries that no decision reads, in the journal of the directory, the environment or an organization. */
   | { readonly kind: AdministeredKind; readonly id: string; readonly op: 'write' | 'delete' }
   /** Revokes every token of the jti, grant, session, user or client; with `issuedUntilMs` only those issued until then. */
   | { readonly kind: 'token'; readonly by: RevocationCause; readonly id: string; readonly issuedUntilMs?: number }
@@ -41,5 +41,5 @@ export type Change =
   | { readonly kind: 'clear' }
 /** The write fails with `precondition_failed` unless an unexpired tuple exists (`exists`), or does not exist. */
 export type Precondition = { readonly tuple: Omit<Tuple, 'expiresAtMs'>; readonly exists: boolean }
-/** The author, for the journal. */
+/** The author of a write and the request's id, for the journal. */
 export type WriteContext = { readonly actor: string; readonly requestId: string }

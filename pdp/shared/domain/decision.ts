@@ -43,13 +43,13 @@ export type PermissionCheck = {
   readonly relation: string
   readonly resource: string
   /**
-   * `resource` is a type alone, and the question is whether the relation holds on any resource of it. For what may be shown: it
-   * allows nothing on a resource.
+   * True: `resource` is only a type, and the question is whether the relation holds on any resource of it. The answer helps to show or hide
+   * things, and allows nothing on a single resource.
    */
   readonly any?: boolean
 }
 
-/** One link of the chain that led to an allow. */
+/** One link of the chain from the resource to the subject. */
 export type ReasonStep =
   | { readonly tuple: string }
   | { readonly member: string }
@@ -58,28 +58,28 @@ export type ReasonStep =
 /** `missing`: tuples, any one of which would have led to an allow. */
 export type Reason = {
   readonly code: ReasonCode
-  /** The code in words. */
+  /** The reason in words. */
   readonly message: string
   readonly path: readonly ReasonStep[]
   readonly missing: readonly string[]
-  /** The steps of a denial that lead from what was asked to the missing tuples; absent where there is none. */
+  /** In a denial, the steps from the resource to the missing tuples; absent: there are none. */
   readonly reached?: readonly ReasonStep[]
-  /** Details of a denial, in words: what was subtracted, which names nothing declares, why a membership does not count. */
+  /** A denial's details in words: what was subtracted, which names no model declares, why a membership does not count. */
   readonly details?: readonly string[]
 }
 
 /** Groups that hold the subject in these organizations for one question, besides those that are stored. */
 export type TokenMemberships = {
-  /** Ids, without `group:`. */
+  /** Ids of groups, without `group:`. */
   readonly groups: readonly string[]
   readonly organizations: readonly string[]
 }
 
-/** How the token journal names a bearer's token. */
+/** The names of a bearer's token in the token journal. */
 export type RevocationQuestion = {
-  /** Any of these in the token journal revokes the token (revocationKey). */
+  /** Keys (revocationKey) of which each one in the token journal revokes the token. */
   readonly revocationKeys?: readonly string[]
-  /** When the token was issued, in milliseconds: revoking a client ends the tokens that it had until then. */
+  /** The time in milliseconds when the token was issued: revoking a client ends its tokens up to that time. */
   readonly issuedAtMs?: number
 }
 
@@ -103,36 +103,36 @@ export type DecideRequest = RevocationQuestion & {
   readonly organization: string
   readonly subject: AskedSubject
   /**
-   * A client that acts for the subject (RFC 8693 section 4.1): allowed is what both may, while the tuple
-   * `service:<id>#acts_for@<subject>` stands in the organization. Entitlements are the organization's, whoever asks.
+   * A client that acts for the subject (RFC 8693 section 4.1): it may do what both may, as long as the organization has the tuple
+   * `service:<id>#acts_for@<subject>`. Entitlements are the organization's in any case.
    */
   readonly actor?: Actor
   /**
-   * Those who act by the bearer's token, the one who acts now first (RFC 8693 section 4.1). They count where the app that owns the
-   * audience says so in its manifest (`actors: both`): as `actor`, while the subject lets each of them act.
+   * The clients that act by the bearer's token, the present one first (RFC 8693 section 4.1). If the audience's app says `actors: both` in
+   * its manifest, each of them counts like `actor`, and the subject must let each of them act.
    */
   readonly actors?: readonly Actor[]
-  /** The scopes of the bearer's token: a delegation that lets only some stands for no others. */
+  /** The scopes of the bearer's token. A delegation for certain scopes allows no others. */
   readonly scopes?: readonly string[]
   readonly permissions?: readonly PermissionCheck[]
   readonly entitlements?: readonly string[]
-  /** The app whose roles answer permission keys on `organization:<O>`; default: createPdp's. Null for none. */
+  /** The app whose roles answer permission keys on `organization:<O>`; null: no app; default: createPdp's. */
   readonly app?: string | null
   readonly explain?: boolean
-  /** At most 100. They count for relations, and never for memberships, roles or permission keys. */
+  /** At most 100 tuples for relations only: they change no memberships, roles or permission keys. */
   readonly contextualTuples?: readonly ContextualTuple[]
-  /** Stored tuples that do not count in this question, at most 100: what would be denied without them? For relations only. */
+  /** At most 100 stored tuples that this question ignores, to see what would be denied without them. For relations only. */
   readonly withoutTuples?: readonly ContextualTuple[]
-  /** Milliseconds since the epoch: the question is about what was true then, as far as the journal reaches back. */
+  /** The moment of the question in milliseconds since the epoch: what was true then, as far as the journal reaches back. */
   readonly asOfMs?: number
   /** Groups that have the subject as a member, in this question only. */
   readonly memberships?: TokenMemberships
   /** Values of parameters of conditions. What a tuple stores wins over them. */
   readonly context?: JsonObject
-  /** The audiences of the bearer's token: the app that declares one of them answers in place of `app`. */
+  /** The audiences of the bearer's token. An app that declares one of them replaces `app`. */
   readonly audiences?: readonly string[]
 }
-/** Why a permission could not be decided. */
+/** The reason why a permission is undecided. */
 export type UndecidedCode = 'evaluation_limit' | 'condition_failed'
 /**
  * The answer to one check. `allowed` is false unless a grant allows it.
@@ -148,11 +148,11 @@ export type UndecidedCode = 'evaluation_limit' | 'condition_failed'
 export type PermissionResult = PermissionCheck & {
   readonly allowed: boolean
   readonly reasonCode: ReasonCode
-  /** Only when the item could not be decided; `allowed` is then false. */
+  /** The reason why the item is undecided; `allowed` is then false. */
   readonly error?: UndecidedCode
-  /** With `condition_failed`: parameters of conditions that the context lacks, if that is why. */
+  /** The parameters of conditions that the context lacks, if they are the reason of `condition_failed`. */
   readonly missingContext?: readonly string[]
-  /** Only with `explain`. */
+  /** The explanation; only with `explain`. */
   readonly reason?: Reason
 }
 /**
@@ -181,9 +181,9 @@ export type EntitlementResult = {
  * ```
  */
 export type Decision = {
-  /** In the order asked. */
+  /** The results, in the order of the checks. */
   readonly permissions: readonly PermissionResult[]
-  /** One entry per key asked; null when the organization does not have it. */
+  /** The result for each key; null: the organization does not have it. */
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
   /** The token is revoked: ignore the rest of the decision. */
   readonly tokenRevoked: boolean
@@ -191,7 +191,7 @@ export type Decision = {
   readonly revision: string
   /** The instant from which the answer may differ without any write; null for never. */
   readonly validUntilMs: number | null
-  /** The app whose roles answered permission keys on the organization; null: none. */
+  /** The app whose roles answered permission keys on the organization; null: no app. */
   readonly app: string | null
 }
 /**
@@ -252,11 +252,11 @@ export type ListSubjectsRequest = PageRequest & {
  * ```
  */
 export type ListPage = {
-  /** `type:id`; `type:*` for everybody of the type whom no tuple names; `type:id#relation` when asked for. */
+  /** Names as `type:id`; `type:*` for everybody of the type whom no tuple names; `type:id#relation` if asked for. */
   readonly items: readonly string[]
-  /** Null on the last page. A page may hold fewer items than asked for, and even none. */
+  /** The token for the next page; null: this is the last one. A page may have fewer items than asked for, even none. */
   readonly nextPageToken: string | null
-  /** False when something between this page's bounds could not be decided and is not in it. */
+  /** False if the page lacks an item that could not be decided. */
   readonly complete: boolean
   /** Items that could not be decided because of a condition, with the parameters that the context lacks: at most 100 of them. */
   readonly undecided: readonly { readonly item: string; readonly missingContext: readonly string[] }[]
@@ -284,25 +284,24 @@ export interface Pdp {
     resource: string,
     options?: { readonly context?: JsonObject },
   ): Promise<boolean>
-  /** Throws PdpError `store_unavailable` or `request_invalid`. */
+  /** The organization's entitlement. Throws PdpError `store_unavailable` or `request_invalid`. */
   entitlement(organization: string, key: string): Promise<EntitlementResult | null>
-  /** At most 256 checks and 256 entitlements, all answered at one moment. Throws PdpError. */
+  /** Answers at most 256 checks and 256 entitlements, all for one moment. Throws PdpError. */
   decide(request: DecideRequest): Promise<Decision>
-  /** Whether the token journal revokes a token. */
   isRevoked(token: RevocationQuestion): Promise<boolean>
-  /** `app`: the app whose roles count, besides the organization-wide ones. */
+  /** Roles and permissions. `app`: the app whose roles count in addition to organization-wide roles. */
   held(request: { organization: string; subject: Subject; app: string | null }): Promise<HeldRoles>
   /** Claims-mode entitlements and their version, for tokens; null for an unknown organization. */
   claimsEntitlements(organization: string): Promise<{ version: number; values: JsonObject } | null>
   /** The organization itself and its ancestors, nearest first; null for an unknown organization. */
   ancestors(organization: string): Promise<readonly string[] | null>
-  /** The names that may be asked of a resource of the type: relations of its model, and permission keys where roles give them. Sorted. */
+  /** The names that can be asked about a resource of the type, sorted: relations of its model, and permission keys if roles give them. */
   relations(organization: string, type: string): Promise<readonly string[]>
-  /** The types whose relations the models declare. Sorted. */
+  /** The types with relations in the models, sorted. */
   types(organization: string): Promise<readonly string[]>
-  /** Throws PdpError `request_invalid` or `store_unavailable`. An unknown organization has nothing. */
+  /** Lists resources. An unknown organization has none. Throws PdpError `request_invalid` or `store_unavailable`. */
   listResources(request: ListResourcesRequest): Promise<ListPage>
-  /** As listResources. `user:*` is about people without a membership: an invited or suspended one still holds nothing. */
+  /** Lists subjects, like listResources. `user:*` means people without a membership: invited or suspended ones still hold nothing. */
   listSubjects(request: ListSubjectsRequest): Promise<ListPage>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** The PDP's closed set of error codes. The transports map each to a status once, in serve/http/status.ts. */
+/** All error codes of the PDP. The transports map each to a status in serve/http/status.ts. */
 export const PDP_ERROR_CODES = [
   'request_invalid', // malformed input; the message names the place
   'organization_unknown',
@@ -20,7 +20,7 @@ export const PDP_ERROR_CODES = [
  */
 export type PdpErrorCode = (typeof PDP_ERROR_CODES)[number]
 
-/** One fault in an input: where it is (a JSON pointer or a line) and what is wrong there. */
+/** A fault in an input: its position (a JSON pointer or a line), and what is wrong. */
 export type ValidationIssue = { readonly place: string; readonly message: string }
 
 /**
@@ -40,7 +40,7 @@ export class PdpError extends Error {
   override readonly name = 'PdpError'
   readonly code: PdpErrorCode
   readonly issues: readonly ValidationIssue[]
-  /** With `condition_failed`: the parameters that are missing in the context, if that is why. */
+  /** The parameters that the context lacks, if they are the reason of `condition_failed`. */
   readonly missingContext: readonly string[]
   constructor(
     code: PdpErrorCode,

@@ -4,7 +4,7 @@
 export const ENVIRONMENT = '#environment'
 export const TOKENS = '#tokens'
 export const DIRECTORY = '#directory'
-/** An organization id, or one of the three above. Each journal has its own revision and its own contiguous entries. */
+/** An organization's id, or one of the three above. Each journal has its own revision and gapless entries. */
 export type JournalId = string
 /** A position in a journal. `writeId` is random for each write, so that a database restored from a backup is noticed. */
 export type JournalPosition = {

@@ -1,11 +1,11 @@
-/** JSON values, pointers into them, and the reasons why a value cannot be stored. */
+/** JSON values, pointers into them, and the reasons that forbid storing a value. */
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
 export type JsonObject = { readonly [key: string]: JsonValue }
 
 const JSON_DEPTH_MAX = 32
 
-/** For a value that was parsed as JSON. */
+/** True for an object, in a value that was parsed as JSON. */
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

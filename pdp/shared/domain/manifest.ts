@@ -5,11 +5,11 @@ export type Manifest = {
   readonly audiences: readonly string[]
   readonly permissions: { readonly [key: string]: string }
   readonly roles: { readonly [key: string]: { readonly name: string; readonly permissions: readonly string[] } }
-  /** OpenFGA language, schema 1.1; null for none. */
+  /** The model in the OpenFGA language, schema 1.1; null: no model. */
   readonly model: string | null
   /**
-   * `both`: a client may do for a person at this app what the person and the client both may, if the person has delegated it.
-   * Absent: everything that the person may.
+   * `both`: a client that acts for a person at this app may do what both may, if the person has delegated it. Absent: the client may do all
+   * that the person may.
    */
   readonly actors?: 'both'
 }

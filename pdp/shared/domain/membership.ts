@@ -1,4 +1,4 @@
-/** Relations on `organization:<O>` that come from memberships and from nothing else. */
+/** The relations on `organization:<O>` that only memberships give. */
 
 export const TIERS = ['owner', 'admin', 'developer', 'member', 'viewer'] as const
 export type Tier = (typeof TIERS)[number]

@@ -1,9 +1,9 @@
-/** The grammar of ids, types, relations, tuples and subjects (ARCHITECTURE.md section 5), parsed once at the border. */
+/** The grammar of ids, types, relations, tuples and subjects (ARCHITECTURE.md section 5). Names are parsed once, when they come in. */
 import { PdpError } from './errors.ts'
 import { isJsonObject, jsonText } from './json.ts'
 import { CONTEXT_BYTES_MAX, type Tuple, type TupleCondition } from './tuple.ts'
 
-// The kinds of name that an ASCII character may be part of. Names are scanned by this table, since four RegExp calls cost as much as half a decision.
+// Bits for the kinds of name that may have an ASCII character, in a table: four RegExp calls cost half a decision.
 const IN_NAME = 1 // visible, but none of : # @ *
 const IN_KEY = 2 // a-z 0-9 _ - . and `:`; permission keys name an app's verbs: `invoices:approve`
 const IN_OBJECT_ID = 4 // visible, but not `#`
@@ -14,7 +14,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   const inId = visible && character !== '#'
   return (inName ? IN_NAME : 0) | (/[a-z0-9_.:-]/.test(character) ? IN_KEY : 0) | (inId ? IN_OBJECT_ID : 0)
 })
-/** Characters that no name may have: white space, those that cannot be stored, and U+FFFD, which replaces unreadable bytes. */
+/** Matches what no name may have: white space, characters that cannot be stored, and U+FFFD for unreadable bytes. */
 const UNFIT = /[\s\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}\ufffd]/u
 const ASTERISK = '*'.charCodeAt(0)
 const TYPE_BYTES_MAX = 254
@@ -26,7 +26,7 @@ const OBJECT_ID_BYTES_MAX = 512
 /** An id of an organization, a user, a client, an app or a role grant: these are sent in header fields, URLs and tokens. */
 export const isId = (text: string): boolean =>
   text.length > 0 && text.length <= ID_CHARACTERS_MAX && text !== '*' && runEnd(text, IN_OBJECT_ID, 0) === text.length
-/** An id in a tuple. */
+/** True for an id as in tuples. */
 export const isObjectId = (text: string): boolean => isObjectIdFrom(text, 0)
 /**
  * The first character of the id of every subject of another issuer, and of no user or client of ours. So no prefix of an issuer
@@ -35,7 +35,7 @@ export const isObjectId = (text: string): boolean => isObjectIdFrom(text, 0)
 export const EXTERNAL = '~'
 /** Separates the organization's id in ids that its clients create. It is never percent-encoded (RFC 3986 section 2.3). */
 export const NAME_SEPARATOR = '~'
-/** The organization whose limits apply: organizations that a tenant creates have ids that begin with the tenant's. */
+/** The organization whose limits count. Organizations that a tenant creates have ids that begin with the tenant's. */
 export const tenantOf = (organization: string): string => organization.split(NAME_SEPARATOR, 1)[0] || organization
 export const isType = (text: string): boolean => isNameTo(text, 0, text.length, TYPE_BYTES_MAX)
 export const isRelation = (text: string): boolean => isNameTo(text, 0, text.length, RELATION_BYTES_MAX)
@@ -43,7 +43,7 @@ export const isPermissionKey = (text: string): boolean =>
   text.length <= KEY_CHARACTERS_MAX && beginsWithLetter(text) && runEnd(text, IN_KEY, 1) === text.length
 /** An entitlement key: a plain name or `feature.<name>`. */
 export const isEntitlementKey = (text: string): boolean => isPermissionKey(text)
-/** A name that a check may ask about. */
+/** True for a name about which a check may ask. */
 export const isRelationOrKey = (text: string): boolean => isRelation(text) || isPermissionKey(text)
 
 /** True for `type:id`. */
@@ -52,7 +52,7 @@ export function isObject(text: string): boolean {
   return isNameTo(text, 0, colon, TYPE_BYTES_MAX) && isObjectIdFrom(text, colon + 1)
 }
 
-/** The index of the first character, from `from` on, that is not of the kind. */
+/** The index of the first character after `from` that is not of the kind. */
 function runEnd(text: string, kind: number, from: number): number {
   let at = from
   while (at < text.length && ((KINDS[text.charCodeAt(at)] ?? 0) & kind) !== 0) at++
@@ -92,7 +92,7 @@ export function isSubject(text: string): boolean {
 export const isWildcard = (subject: string): boolean =>
   subject.charCodeAt(subject.length - 1) === ASTERISK && subject.endsWith(':*') && isType(subject.slice(0, -2))
 
-/** `invoice` of `invoice:42`. */
+/** The type of an object: `invoice` for `invoice:42`. */
 export const typeOf = (object: string): string => object.slice(0, object.indexOf(':'))
 
 /**
@@ -108,7 +108,7 @@ export function compareNames(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** A text directly before the given name in order, with no name between them: no name has the last of all characters. */
+/** A text directly before the name in order. It ends in the last of all characters, which no name has, so no name is between them. */
 export function nameBefore(name: string): string {
   const characters = [...name]
   const last = characters.pop()?.codePointAt(0) ?? 1
@@ -141,7 +141,7 @@ export function tupleIssue(tuple: Omit<Tuple, 'expiresAtMs'>): string | null {
   return null
 }
 
-/** The id of a route as a route file writes it, such as `GET /docs/{id}`. */
+/** True for a route's id as in route files, such as `GET /docs/{id}`. */
 export const isRouteId = (text: string): boolean => /^\P{Cc}{1,512}$/u.test(text)
 /** The id of a request, by which a decision is found; it is safe to log. */
 export const isRequestId = (text: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(text)

@@ -12,7 +12,7 @@ export function formatPageToken(list: readonly JsonValue[], { after, revision }:
   return Buffer.from(JSON.stringify([after, revision, digestOf(list)])).toString('base64url')
 }
 
-/** Undefined for anything that formatPageToken did not make for the same list. */
+/** The cursor in a token; undefined: formatPageToken did not make the text for this list. */
 export function parsePageToken(list: readonly JsonValue[], text: string): Cursor | undefined {
   if (text.length > CHARACTERS_MAX) return undefined
   try {

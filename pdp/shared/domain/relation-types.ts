@@ -1,4 +1,4 @@
-/** A relation model as types, so that a wrong relation does not compile. `portcullis types` writes one from a model. */
+/** A relation model as TypeScript types: code with a wrong relation does not compile. `portcullis types` prints them from a model. */
 
 /**
  * Types, their relations, and for each relation the subjects that its tuples may name (`never`: it is only computed).
@@ -16,10 +16,10 @@ export type RelationModel = { readonly [type: string]: { readonly [relation: str
 
 /** True for the default, which means any model. */
 type IsAny<M extends RelationModel> = string extends keyof M ? true : false
-/** Resources on which permission keys may be asked, which no model declares. */
+/** Resources for permission keys; no model declares them. */
 type Keyed = `app:${string}` | `organization:${string}`
 
-/** A relation and a resource that go together. */
+/** A relation and a resource whose type has the relation. */
 export type CheckArguments<M extends RelationModel> =
   IsAny<M> extends true
     ? [relation: string, resource: string]
@@ -27,7 +27,7 @@ export type CheckArguments<M extends RelationModel> =
         | { [T in keyof M & string]: [relation: keyof M[T] & string, resource: `${T}:${string}`] }[keyof M & string]
         | [relation: string, resource: Keyed]
 
-/** A relation and a resource that go together, as members of an object. */
+/** The same pair as members of an object. */
 export type CheckOf<M extends RelationModel> =
   IsAny<M> extends true
     ? { readonly relation: string; readonly resource: string }

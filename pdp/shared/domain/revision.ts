@@ -1,4 +1,4 @@
-/** The journal positions that an answer was evaluated at, as an opaque text for comparison. */
+/** The journal positions of an answer, as an opaque text that can be compared. */
 import { type JournalId, type JournalPosition, TOKENS, type Vector } from './journal.ts'
 
 type At = { readonly vector: Vector; readonly logs: readonly JournalId[] }

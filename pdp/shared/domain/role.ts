@@ -14,7 +14,7 @@ export type OrganizationRole = {
 }
 
 /**
- * Bytes of JSON that our claims, roles and permissions among them, may take in an access token. With the registered claims,
- * base64url and the signature the token then stays under the 8 KiB that proxies accept in a header.
+ * The most bytes of JSON for our claims in an access token, roles and permissions included. With registered claims, base64url and
+ * signature, the token then has less than 8 KiB, which proxies accept in a header.
  */
 export const CLAIMS_BYTES_MAX = 5_000

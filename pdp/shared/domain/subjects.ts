@@ -22,7 +22,7 @@ export const user = (id: string): Subject => ({ type: 'user', id })
  */
 export const service = (id: string): Subject & { readonly type: 'service' } => ({ type: 'service', id })
 
-/** The subject as tuples name it: `type:id`, `type:id#relation` or `type:*`. */
+/** The subject in the form of tuples: `type:id`, `type:id#relation` or `type:*`. */
 export const subjectName = ({ type, id, relation }: AskedSubject): string =>
   relation === undefined ? `${type}:${id}` : `${type}:${id}#${relation}`
 
@@ -31,7 +31,7 @@ export const isAskedSubject = ({ type, id, relation }: AskedSubject): boolean =>
   (isObjectId(id) || (id === '*' && relation === undefined)) &&
   (relation === undefined || isRelation(relation))
 
-/** Is it a single person or client, as the directory has them? */
+/** True for a single person or client that the directory may have. */
 export const isBearer = (subject: AskedSubject): subject is Subject =>
   (subject.type === 'user' || subject.type === 'service') && subject.relation === undefined && subject.id !== '*'
 
@@ -43,10 +43,10 @@ export const ACTS_FOR = 'acts_for'
 const SERVICE = 'service:'
 const SCOPES = 'scopes'
 export const DELEGATED_SCOPES_MAX = 100
-/** RFC 6749 section 3.3. */
+/** Matches a scope (RFC 6749 section 3.3). */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
 
-/** Is it a delegation? It gives a client what a person has, so only that person may write it. */
+/** True for a tuple by which a person delegates to a client. It gives the client what the person has, so only the person may write it. */
 export const isDelegation = ({ object, relation }: { readonly object: string; readonly relation: string }): boolean =>
   relation === ACTS_FOR && object.startsWith(SERVICE)
 
@@ -67,7 +67,7 @@ export function scopesOf({ name, context }: TupleCondition): readonly string[] |
     : null
 }
 
-/** Why a delegation has no effect, which does not depend on models; null if it has. */
+/** The reason why a delegation has no effect, whatever the models; null: it has. */
 export function delegationIssue({ subject, condition }: Omit<Tuple, 'expiresAtMs'>): string | null {
   const [type = '', id = ''] = subject.split(/:(.*)/s)
   if (type !== 'user' || subject.includes('#') || !isBearer({ type, id }))

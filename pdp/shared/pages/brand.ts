@@ -6,7 +6,7 @@ import { isLoopback } from '../process/listen.ts'
 
 const NAME_CHARACTERS_MAX = 80
 const URL_CHARACTERS_MAX = 2_048
-/** With an address, which pages show. */
+/** Matches a mail address as link; pages show the address. */
 const MAIL_ADDRESS = /^mailto:[^@\s?]+@[^@\s?]+(\?\S*)?$/
 const COLOR = /^#[0-9a-f]{6}$/i
 const CARDS = { light: '#ffffff', dark: '#171b21' }
@@ -23,12 +23,11 @@ export type Branding = {
 }
 export type Brand = Omit<Branding, 'color'> & {
   readonly style: Html
-  /** The hash of the style, for the policy. */
   readonly styleHash: string
 }
 const MEMBERS = ['name', 'logo', 'color', 'terms', 'privacy', 'support'] as const
 
-/** Reads the setting: a JSON object. Throws Error that says what is wrong. */
+/** Reads a setting with a JSON object. Throws Error that says what is wrong. */
 export function parseBranding(text: string): Branding {
   let given: unknown
   try {
@@ -46,7 +45,7 @@ export function parseBranding(text: string): Branding {
   return checkBranding(Object.fromEntries(entries))
 }
 
-/** Throws Error that says what is wrong. */
+/** Checks the values. Throws Error that says what is wrong. */
 export function checkBranding(branding: Branding): Branding {
   const { name, color, ...urls } = branding
   if (name !== undefined && (name.trim() === '' || name.length > NAME_CHARACTERS_MAX))
@@ -122,7 +121,7 @@ export const readableOn = (color: string, on: typeof CARDS): typeof CARDS => ({
   dark: lightened(color, on.dark),
 })
 
-/** A URL that a page may link to or show: https, or http on this machine; null for any other. */
+/** The URL if a page may link to it or show it: https, or http on this machine; else null. */
 export function webUrl(text: unknown): URL | null {
   const url = typeof text === 'string' && text.length <= URL_CHARACTERS_MAX ? URL.parse(text) : null
   if (url === null || url.username !== '' || url.password !== '') return null
@@ -178,7 +177,7 @@ const STEPS = 20
 
 type Rgb = readonly [number, number, number]
 
-/** The colour itself, or as much darker as text on the background needs it. */
+/** The colour, made darker until text is readable on the background. */
 const darkened = (color: string, background: string): string => readable(color, background, [0, 0, 0])
 const lightened = (color: string, background: string): string => readable(color, background, [255, 255, 255])
 

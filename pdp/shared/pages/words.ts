@@ -5,7 +5,7 @@ import { type Html, html } from '../base/html.ts'
 /** The most language tags that are read of one field. */
 const TAGS_MAX = 20
 
-/** `locales`: preferred tags, best first, which take precedence over `accepted` (Accept-Language). Undefined: we have none of them. */
+/** The texts in the best language: `locales` come first, best first, then `accepted` (Accept-Language). Undefined: we have none. */
 export function wordsFor<Words>(
   languages: ReadonlyMap<string, Words>,
   { locales = [], accepted = '' }: { readonly locales?: readonly string[]; readonly accepted?: string | undefined },
@@ -36,7 +36,7 @@ function acceptedTags(field: string): readonly string[] {
   return wanted.map(({ tag }) => tag)
 }
 
-/** The text with its `{names}` filled in. */
+/** The text with values in place of its `{names}`. */
 export function fill(text: string, values: { readonly [name: string]: string | Html }): Html {
   return html`${filled(text, values).map((part) => html`${part}`)}`
 }

@@ -4,7 +4,7 @@ import { Counter, collectDefaultMetrics, Registry } from 'prom-client'
 import { serveInTurns } from './http/request-queue.ts'
 import { type ListenAddress, listenOn } from './listen.ts'
 
-/** Null when healthy, otherwise a short reason. `note`: healthy, with information for an operator. */
+/** The health of a part: null, or a short reason why it is unhealthy. `note`: healthy, with information for an operator. */
 export type ProbeResult = string | null | { readonly note: string }
 export type Probe = () => Promise<ProbeResult> | ProbeResult
 export type Operations = { readonly address: ListenAddress; close(): Promise<void> }
@@ -30,7 +30,7 @@ export const REFUSALS_PATH = '/refusals/'
 /** The answer when no refusal has the id. A program can recognize by it an admin listener that has refusals. */
 export const NO_REFUSAL = 'none of the last refusals has this request id\n'
 
-/** `probes` by path, such as `/readyz`; `refusal` by request id; `documents` as JSON by path, null for one that there is not. Throws StartError when it cannot listen. */
+/** `probes` by path, such as `/readyz`; `refusal` by request id; `documents` by path, as JSON or null. Throws StartError on a bad port. */
 export async function startOperations(options: {
   readonly listen: ListenAddress
   readonly registry: Registry

@@ -1,4 +1,4 @@
-/** How a process reaches others outside: through which proxy, and by which certificate authorities. */
+/** The way to hosts outside: the proxy, and the certificate authorities. */
 import { readFileSync } from 'node:fs'
 import { setGlobalProxyFromEnv } from 'node:http'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
@@ -6,19 +6,19 @@ import { ConfigError } from './exit.ts'
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
 
-/** A proxy as `node:http` takes it. Calls by http, which are to loopback only, use none. */
+/** A proxy in the form of `node:http`. There is none for http, which is called on loopback only. */
 export type ProxySettings = { readonly https_proxy: string; readonly no_proxy: string }
 
 /** Never called through a proxy: loopback, which would be the proxy's own, and names of the cluster. */
 const NEAR = 'localhost,127.0.0.1,127.0.0.1-127.255.255.254,::1,[::1],.svc,.svc.cluster.local'
 
-/** The proxy of `HTTPS_PROXY`, but for hosts of `NO_PROXY` and near ones; null: connections need none. */
+/** The proxy of `HTTPS_PROXY`, with `NO_PROXY` and near hosts as exceptions; null: no proxy. */
 export function proxyOf(environment: { readonly [name: string]: string | undefined }): ProxySettings | null {
   const { HTTPS_PROXY = '', https_proxy = HTTPS_PROXY, NO_PROXY, no_proxy = NO_PROXY } = environment
   return https_proxy === '' ? null : { https_proxy, no_proxy: exceptions(no_proxy ?? '', NEAR) }
 }
 
-/** `fetch` understands `*` only where nothing else is listed. */
+/** Joins the exceptions. `fetch` understands `*` only alone in the list. */
 function exceptions(listed: string, ...added: readonly string[]): string {
   if (listed.split(/[,\s]+/).includes('*')) return '*'
   return [listed, ...added].filter((entry) => entry !== '').join(',')
@@ -34,7 +34,7 @@ export function useProxy(environment: NodeJS.ProcessEnv, internalHosts: readonly
   if (proxy.no_proxy.includes('/'))
     throw new ConfigError(['NO_PROXY has a network or a URL; write each name and address by itself, such as 10.96.0.1'])
   try {
-    // Other protocols, such as socks5, would work for `fetch` only.
+    // A proxy with another protocol, such as socks5, would work only for `fetch`.
     if (!/^https?:$/.test(new URL(proxy.https_proxy).protocol)) throw new TypeError('not the protocol of a proxy')
     setGlobalProxyFromEnv({ ...proxy, no_proxy: exceptions(proxy.no_proxy, ...internalHosts) })
   } catch {

@@ -12,11 +12,11 @@ export type EnvironmentReader = {
   secret(name: string): string | null
   /** Like `text`, parsed by `parse`, which throws Error with a message that continues the variable's name. */
   parsed<T>(name: string, parse: (text: string) => T): T | null
-  /** Reports another error, such as contradictory settings. */
+  /** Reports an error of several settings together, such as a contradiction. */
   report(message: string): void
 }
 
-/** Throws ConfigError with all errors, including names with our prefix that no program of ours knows. */
+/** Reads settings. Throws ConfigError with all errors, also for names with our prefix that no program of ours has. */
 export function readEnvironment<T>(environment: NodeJS.ProcessEnv, read: (reader: EnvironmentReader) => T): T {
   const problems: string[] = []
   const known = new Set<string>()

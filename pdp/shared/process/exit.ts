@@ -6,12 +6,12 @@ import { errorJson, type Failure, wantsJson } from './command/json-errors.ts'
 export const EXIT_USAGE = 64
 const EXIT_FAILURE = 1
 
-/** The process cannot start for an external reason, such as a port in use. The message is one line for an operator. */
+/** The process cannot start for a reason outside it, such as a port in use. The message is one line for the operator. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
-/** All errors of a configuration, one line each for an operator. `cause`: a file could not be read. */
+/** All errors of a configuration, one line each for the operator. `cause`: the failure to read a file. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]

@@ -1,4 +1,4 @@
-/** Generates a secret once, and keeps it in a file that only its owner can read. */
+/** Generates a secret at the first start, and keeps it in a file that only its owner can read. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -13,7 +13,7 @@ const BYTES = 32
  */
 export const dataDirectoryMode = (): number => (process.getuid?.() === 0 ? 0o711 : 0o700)
 
-/** 32 random bytes in base64url; the same at every start, and for two starts at once. Throws StartError. */
+/** 32 random bytes in base64url, the same at each start, even for two simultaneous starts. Throws StartError. */
 export async function generatedSecret(path: string): Promise<string> {
   const draft = `${path}.new-${randomUUID()}`
   try {
@@ -21,7 +21,7 @@ export async function generatedSecret(path: string): Promise<string> {
     if (existing !== null) return existing
     await mkdir(dirname(path), { recursive: true, mode: dataDirectoryMode() })
     await writeFile(draft, randomBytes(BYTES).toString('base64url'), { mode: 0o600, flag: 'wx' })
-    // A hard link is atomic, and never replaces a file that a concurrent start has created.
+    // A hard link is made at one stroke, and never replaces the file of a simultaneous start.
     await link(draft, path).catch((err: unknown) => {
       if (!isCode(err, 'EEXIST')) throw err
     })

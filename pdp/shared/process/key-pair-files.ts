@@ -14,9 +14,9 @@ export type KeyPair = {
   readonly cert: Buffer
   readonly key: Buffer
   readonly clientCa: Buffer | null
-  /** SHA-256 of the contents. */
+  /** The SHA-256 of both files' contents. */
   readonly digest: string
-  /** When the certificate ends, in milliseconds since the epoch. */
+  /** The certificate's end in milliseconds since the epoch. */
   readonly notAfterMs: number
 }
 

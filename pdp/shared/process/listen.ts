@@ -1,4 +1,4 @@
-/** Parses listen addresses, listens on them, and describes failures. */
+/** Parses addresses to listen on, listens, and describes failures. */
 import { createServer, isIP, type Server } from 'node:net'
 import { messageOf } from '../base/error-message.ts'
 import { ConfigError, StartError } from './exit.ts'
@@ -88,7 +88,7 @@ export const urlHost = ({ hostname }: URL): string => withoutBrackets(hostname)
 /** The port of an http or https URL, or the default port of its scheme. */
 export const urlPort = ({ port, protocol }: URL): number => Number(port || (protocol === 'https:' ? 443 : 80))
 
-/** `host:port` with IPv6 in brackets. */
+/** The address as `host:port`, with brackets around IPv6. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -1,6 +1,6 @@
 /**
- * Writes logs to standard output, batching lines because each write costs as much as formatting a line. Nothing waits for their
- * reader: what it does not take in time is dropped, counted, and said once it reads again.
+ * Writes logs to standard output in batches, since a write costs as much as formatting a line. Never waits for the reader: lines that it
+ * does not take in time are dropped, and their number is logged when it reads again.
  */
 import { writeSync } from 'node:fs'
 import type { DestinationStream } from 'pino'
@@ -10,10 +10,10 @@ const WAIT_MS = 20
 const CHARACTERS_MAX = 16 * 1024
 /** The most bytes that wait while the reader does not read, or the disk is full. */
 const UNWRITTEN_MAX = 1024 * 1024
-/** Further room for errors, such as the one that ends the process. */
+/** Additional bytes for errors, for example the one that ends the process. */
 const RESERVE = 64 * 1024
 const SERIOUS = /^\{"level":"(?:error|fatal)"/
-/** A pipe holds 64 KiB: the first attempts come soon, so that a reader that is only slower than one batch loses nothing. */
+/** Waits before new attempts. A pipe has 64 KiB, so the first is short: a reader slower than one batch loses nothing. */
 const RETRY_MS = { first: 1, last: 100 }
 /** How long an exit waits for the reader. */
 const EXIT_MS = 1_000
@@ -27,9 +27,9 @@ export type LogOutput = DestinationStream & {
   readonly droppedCount: () => number
 }
 
-/** Call once per process. Writing never throws, because a failing log must not end the process. */
+/** Opens the output, once per process. Writing never throws: a failing log must not end the process. */
 export function openLogOutput(service: string): LogOutput {
-  // From its first use on, a pipe or socket refuses what does not fit, instead of stopping the process until somebody reads.
+  // The access sets a pipe or socket to refuse surplus bytes. Else a write would stop the process until the reader goes on.
   const { fd } = process.stdout
   const output = collectLines({ service, write: (bytes) => writeSync(fd, bytes) })
   process.once('exit', () => output.finish(performance.now() + EXIT_MS))
@@ -56,7 +56,7 @@ export function collectLines(sink: {
   const wait = (ms: number): void => {
     timer ??= setTimeout(flush, ms).unref()
   }
-  /** False: the rest must wait. */
+  /** Writes what the reader takes. False: the rest must wait. */
   function take(): boolean {
     const taken = tryToWrite(rest, sink.write)
     if (taken === 'later') return false
@@ -107,7 +107,7 @@ export function collectLines(sink: {
   }
 }
 
-/** How many bytes were taken; `later`: try again; `never`: the reader is gone, so further lines are useless. */
+/** The number of bytes that the reader took; `later`: it takes none now; `never`: it has gone, so all further lines are useless. */
 function tryToWrite(bytes: Buffer, write: (bytes: Buffer) => number): number | 'later' | 'never' {
   try {
     return write(bytes)

@@ -8,7 +8,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 const WARN = 40
 
-/** Writes to standard output, line by line, unless told otherwise. Warnings and errors that repeat are counted instead. */
+/** A log that writes lines to standard output by default. Repeated warnings and errors are only counted. */
 export function createLog(options: {
   readonly service: string
   readonly level: LogLevel
@@ -32,7 +32,7 @@ export function createLog(options: {
   return options.destination === undefined ? pino(settings) : pino(settings, options.destination)
 }
 
-/** ISO 8601, written once for all lines of a millisecond. */
+/** Times in ISO 8601, formatted once for all lines of a millisecond. */
 function createTimestamps(): () => string {
   let writtenMs = -1
   let text = ''
@@ -47,12 +47,12 @@ function createTimestamps(): () => string {
 type Entry = { [name: string]: unknown }
 
 const CAUSES_MAX = 5
-/** Members that an error may add to its type, message and stack: the code of a system call or database, and where. */
+/** Members of errors that are logged besides type, message and stack: the code of a system call or database, and where it failed. */
 const ERROR_FIELDS = new Set(['code', 'syscall', 'address', 'port', 'constraint'])
 
 /**
- * Libraries attach more to their errors: the command with the password (Redis), the values of the row (PostgreSQL), the mail
- * (SMTP). None of that belongs in a log.
+ * The members of an error for a log. Others stay out: libraries attach the command with the password (Redis), a row's values (PostgreSQL),
+ * the mail (SMTP).
  */
 function errorFields(err: unknown, depth = 0): unknown {
   if (!(err instanceof Error)) return typeof err === 'object' ? { type: 'object' } : err
@@ -62,7 +62,7 @@ function errorFields(err: unknown, depth = 0): unknown {
     type: err.name,
     message: causes.map(({ message, name }) => message || name).join(': '),
     stack: causes.map(({ stack }) => stack).join('\ncaused by: '),
-    // Those of the error win over those of its causes.
+    // Members of the error itself win over members of its causes.
     ...Object.fromEntries(causes.toReversed().flatMap(shownFields)),
     aggregateErrors: depth < 2 ? several?.errors.map((one) => errorFields(one, depth + 1)) : undefined,
   }
@@ -73,15 +73,15 @@ const shownFields = (err: Error): readonly (readonly [string, unknown])[] =>
 
 const isPlain = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number'
 
-/** The error first. */
+/** The error, followed by its causes. */
 function causesOf(err: Error): readonly Error[] {
   const found: Error[] = []
   for (let at: unknown = err; at instanceof Error && found.length < CAUSES_MAX; at = at.cause) found.push(at)
   return found
 }
 
-// A second safeguard, in case code logs one of these by mistake. (pino's own redaction takes more memory than the whole
-// request that is logged.)
+// Names whose values are hidden, in case code logs them by mistake. (pino's own redaction takes more memory than the whole request that is
+// logged.)
 const SECRETS = new Set(['authorization', 'dpop', 'cookie', 'token', 'password', 'secret', 'client_secret'])
 
 /** Returns the entry itself when it has no secrets, otherwise a copy. `levels` is the depth of nested objects to check. */
@@ -96,7 +96,7 @@ function hideSecrets(entry: Entry, levels: number): Entry {
     changed[name] = { value: shown, enumerable: true }
   }
   if (changed === null) return entry
-  // Set the stack explicitly, because a copied accessor would return nothing.
+  // The copied accessor of the stack would return nothing, so the copy gets the text.
   if (entry instanceof Error) changed.stack = { value: entry.stack }
   return Object.create(Object.getPrototypeOf(entry), changed)
 }

@@ -25,7 +25,7 @@ export function createRepeatedLines() {
     /** True: write the line now. Otherwise it is counted, and `write` is called later with a summary. */
     admit(entry: object, write: (summary: object) => void): boolean {
       const event = 'event' in entry && typeof entry.event === 'string' ? entry.event : null
-      // Every decision is logged.
+      // Decisions are always logged.
       if (event === null || event === 'decision') return true
       const own = kindOf(event, entry)
       const kind = kinds.has(own) || kinds.size < KINDS_MAX ? own : event
@@ -49,7 +49,7 @@ function kindOf(event: string, entry: object): string {
   return [event, ...texts, 'err' in entry ? describeError(entry.err) : ''].join(' ')
 }
 
-/** Ignores numbers, such as ids and durations. */
+/** The text without its numbers, such as ids and durations: texts that differ only in these are equal. */
 const generalized = (value: unknown): string => String(value).slice(0, REASON_CHARS_MAX).replace(/\d+/g, '#')
 
 /** Uses the error's type and origin, because its message may contain ids. */
@@ -65,7 +65,7 @@ function summaryOf(entry: object): object {
   return err instanceof Error ? { ...entry, err: `${err.name}: ${err.message}` } : entry
 }
 
-/** Selects one of many lines about successes: true for the first of every `oneIn` calls. */
+/** Samples lines about successes: true for the first of each `oneIn` calls. */
 export function everyNth(oneIn: number): () => boolean {
   let count = 0
   return () => {

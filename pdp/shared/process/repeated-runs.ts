@@ -1,4 +1,4 @@
-/** Work that is done again at an interval: a run begins unless the one before it has not ended. */
+/** Repeats work at an interval. A run is left out while the one before has not ended. */
 
 /** `isStopped`: for a run with many steps. The returned function stops it, and resolves when the current run has ended. */
 export function startRepeated(
@@ -7,7 +7,7 @@ export function startRepeated(
     readonly intervalMs: number
     /** A run that rejects ends; the next one tries again. */
     readonly failed: (err: unknown) => void
-    /** The process has no other work: the first run begins at once, and the process lives until the runs are stopped. */
+    /** True: the process has no other work, so the first run begins now, and the process lives until the runs are stopped. */
     readonly isAlone?: true
   },
 ): () => Promise<void> {

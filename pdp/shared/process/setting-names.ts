@@ -1,11 +1,11 @@
-/** The names of the environment variables of all programs, and the message about an unknown one. */
+/** The names of all programs' environment variables, and the message about an unknown one. */
 import { nearestName } from '../base/nearest.ts'
 
 const PREFIX = 'PORTCULLIS_'
 // Kubernetes injects these into every pod beside a Service named `portcullis` or `portcullis-…` (service links).
 const SERVICE_LINK =
   /^PORTCULLIS_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/
-// `PORTCULLIS_PORT=8080`, though, is somebody's guess at a setting.
+// Matches a link to a Service. `PORTCULLIS_PORT=8080` is none, but a mistaken setting.
 const LINKED_PORT = { name: /^PORTCULLIS_(?:[A-Z0-9_]+_)?PORT$/, value: /^(?:tcp|udp|sctp):\/\// }
 
 /** The settings of all programs together: one that is meant for another program in the same environment is no error. */
@@ -65,20 +65,20 @@ export const ALL_SETTINGS: ReadonlySet<string> = new Set([
   'PORTCULLIS_URL',
 ])
 
-/** With those that name a file with the value. */
+/** All settings, with `…_FILE` for those whose value may come from a file. */
 const settingNames = (): readonly string[] =>
   [...ALL_SETTINGS].flatMap((name) => (/_(?:SECRET|KEY|TOKEN|URL)$/.test(name) ? [name, `${name}_FILE`] : [name]))
 
 const KNOWN: ReadonlySet<string> = new Set(settingNames())
 
-/** Names with our prefix that no program of ours knows. */
+/** Names with our prefix that are no setting of any program. */
 export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string[] =>
   Object.entries(environment).flatMap(([name, value = '']) => {
     const isLink = SERVICE_LINK.test(name) || (LINKED_PORT.name.test(name) && LINKED_PORT.value.test(value))
     return name.startsWith(PREFIX) && !KNOWN.has(name) && !isLink ? [name] : []
   })
 
-/** The end of a message about an unknown setting. The prefix, which all have, makes none nearer. */
+/** A suggestion for an unknown setting. The prefix is not compared, since all names have it. */
 export function didYouMeanSetting(name: string): string {
   const bare = (one: string): string => one.slice(PREFIX.length)
   const near = nearestName(bare(name), settingNames().map(bare))

@@ -3,7 +3,7 @@ import type { Log } from './log.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-/** `reason` is that of `run`, such as the name of a signal. */
+/** Closes a resource. `reason`: the argument of `run`, such as a signal's name. */
 export type Close = (reason: string | null) => Promise<void> | void
 export type Shutdown = {
   /** Registers `close`, which runs at shutdown before all that were added earlier. */
@@ -11,17 +11,17 @@ export type Shutdown = {
   /** Delays the shutdown until `work` ends, for example a start that still opens resources. */
   hold<T>(work: Promise<T>): Promise<T>
   /**
-   * True when everything closed in time without an error. Later calls return the same promise.
-   * `reason`: null after a failed start, which logs nothing here: the error says why.
+   * Closes all; true if this succeeded in time. Later calls return the same promise. `reason`: null after a failed start, whose own error
+   * is the only one logged.
    */
   run(reason: string | null): Promise<boolean>
-  /** Whether `run` was called: what a start still opens is closed as soon as it returns. */
+  /** True after the call of `run`: what a start still opens must be closed as soon as it is open. */
   begun(): boolean
-  /** Makes SIGINT and SIGTERM shut down and exit: 0 when everything closed, otherwise 1. A second signal exits at once. */
+  /** Makes SIGINT and SIGTERM shut down and exit, with 0 if all closed, else 1. A second signal exits at once. */
   onSignals(exit: (status: number) => void): void
 }
 
-/** `timeoutMs` limits the whole shutdown. */
+/** `timeoutMs`: the limit for the whole shutdown. */
 export function createShutdown(options: { readonly log: Log; readonly timeoutMs: number }): Shutdown {
   const { log, timeoutMs } = options
   const closers: { name: string; close: Close }[] = []

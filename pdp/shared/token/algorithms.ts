@@ -48,13 +48,13 @@ export const ALGORITHM_NAMES = [
   'Ed25519',
 ] as const satisfies readonly AlgorithmName[]
 
-/** Exact match (RFC 7515 section 4.1.1). `none` and symmetric algorithms are not supported. */
+/** True for a supported algorithm, by exact match (RFC 7515 section 4.1.1). `none` and symmetric ones are unsupported. */
 export const isAlgorithm = (name: unknown): name is AlgorithmName =>
   typeof name === 'string' && Object.hasOwn(ALGORITHMS, name)
 
-/** RFC 7518 section 3.3 and 3.5. */
+/** The shortest modulus in bits (RFC 7518 sections 3.3 and 3.5). */
 export const RSA_BITS_MIN = 2_048
-/** Verification cost grows with the square of the modulus length and with the exponent, and the owner of the key chooses both. */
+/** The longest modulus, in bits. The key's owner chooses it, and verification costs grow with its square. */
 export const RSA_BITS_MAX = 4_096
 const RSA_EXPONENT = 65_537n
 /** The exponent in a JWK (RFC 7518 section 6.3.1.2): only the shortest form is valid. */
@@ -66,7 +66,7 @@ const JWK_CURVES: { readonly [curve: string]: string | undefined } = {
   ed25519: 'Ed25519',
 }
 
-/** Like `keySuits`, for the members of a JWK (RFC 7518 section 6), so that an unsuitable key is not imported. */
+/** Does what `keySuits` does, from the members of a JWK (RFC 7518 section 6), so that an unsuitable key is never imported. */
 export function jwkSuits(jwk: JsonWebKey, name: AlgorithmName): boolean {
   const algorithm: Algorithm = ALGORITHMS[name]
   if (jwk.kty !== algorithm.kty) return false
@@ -77,7 +77,7 @@ export function jwkSuits(jwk: JsonWebKey, name: AlgorithmName): boolean {
 
 /** The length in bits of an RSA modulus in base64url. */
 export function modulusBits(encoded: string): number {
-  // Do not decode a modulus far above the limit. Each character is six bits.
+  // A modulus far above the limit is not decoded: its length, at six bits per character, is enough.
   if (encoded.length * 6 > 2 * RSA_BITS_MAX) return encoded.length * 6
   const hex = Buffer.from(encoded, 'base64url').toString('hex').replace(/^0+/, '')
   return hex === '' ? 0 : (hex.length - 1) * 4 + Number.parseInt(hex[0] ?? '0', 16).toString(2).length
@@ -99,8 +99,8 @@ export function keySuits(key: KeyObject, name: AlgorithmName): boolean {
 type Signed = { readonly input: Buffer; readonly signature: Buffer }
 
 /**
- * False for an unsuitable key. RS256 is verified at once, because its 22 µs are less than using the thread pool costs;
- * slower algorithms (65 µs for ES256) run on the pool.
+ * True for a valid signature. RS256 is verified here, since its 22 µs are less than the thread pool's cost; slower algorithms (ES256: 65
+ * µs) use the pool.
  */
 export function verifySignature(name: AlgorithmName, key: KeyObject, signed: Signed): Promise<boolean> {
   const prepared = prepare(name, key, signed)
@@ -112,7 +112,7 @@ export function verifySignature(name: AlgorithmName, key: KeyObject, signed: Sig
   })
 }
 
-/** Null: the signature cannot be valid. */
+/** The arguments for the verification; null: the signature cannot be valid. */
 function prepare(
   name: AlgorithmName,
   key: KeyObject,

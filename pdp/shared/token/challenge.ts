@@ -1,7 +1,7 @@
 /** Builds WWW-Authenticate values (RFC 9110 section 11.6.1, RFC 6750 section 3, RFC 9449 section 7.1). */
 
 export type ChallengeScheme = 'Bearer' | 'DPoP'
-/** RFC 6750 section 3.1, RFC 9449 section 7.1, RFC 9470 section 3. */
+/** Error codes of a challenge (RFC 6750 section 3.1, RFC 9449 section 7.1, RFC 9470 section 3). */
 export type ChallengeError =
   | 'invalid_request'
   | 'invalid_token'

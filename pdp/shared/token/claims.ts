@@ -23,34 +23,34 @@ export type AccessClaims = {
   readonly organization: string | null
   /** RFC 9449 section 6.1: thumbprint of the key that DPoP proofs for this token must use. Null: a bearer token. */
   readonly jkt: string | null
-  /** Groups of another issuer that hold the subject as long as the token lives; none for our own tokens. */
+  /** Another issuer's groups, which hold the subject while the token lives; empty for our own tokens. */
   readonly groups: readonly string[]
   /** The names that another issuer may use for this token when it ends a session or an account. Absent for our own tokens. */
   readonly issuerNames?: IssuerNames
   /** SHA-256 of the token in base64url: the token's key in caches and handles, and the `ath` of proofs. */
   readonly digest: string
-  /** All signed claims; the object has no prototype. */
+  /** All signed claims, in an object without prototype. */
   readonly all: JsonMembers
 }
 
-/** Names in a token of another issuer, as the issuer wrote them, without our prefix. */
+/** Names in another issuer's token, in the issuer's own form, without our prefix. */
 export type IssuerNames = {
-  /** `sub`, and the claim that names our subject if that is another one. */
+  /** `sub`, and the value of another claim if that one names our subject. */
   readonly subjects: readonly string[]
   readonly session: string | null
   readonly email: string | null
   readonly jti: string | null
-  /** All claims. */
+  /** All claims of the token. */
   readonly claims: JsonMembers
 }
 
 export const ID_CHARS_MAX = 256
 /** The id grammar of the domain model (ARCHITECTURE.md section 5), because these ids appear in tuples and header fields. */
 export const ID = /^(?!\*$)[\x21\x22\x24-\x7e]{1,256}$/
-// RFC 6749 section 3.3.
+// Matches a list of scopes (RFC 6749 section 3.3).
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
 const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/
-/** The latest time that a Date can represent. */
+/** The latest second that a Date can express. */
 const SECONDS_MAX = 8.64e12
 
 /** Checks only the form of each claim. Throws TokenError `token_invalid`, which names the claim. */
@@ -77,7 +77,7 @@ export function parseClaims(
   })
 }
 
-/** As decisions name a client that acts. */
+/** A client that acts, in the form of decisions. */
 type Actor = { readonly type: 'service'; readonly id: string }
 const NO_ACTORS: readonly Actor[] = []
 
@@ -92,7 +92,7 @@ export function actorsIn(act: unknown): readonly Actor[] {
   return actors
 }
 
-/** Milliseconds since the epoch of an optional NumericDate; null when absent. */
+/** An optional NumericDate in milliseconds since the epoch; null: absent. */
 export const optionalInstant = (payload: JsonMembers, name: string): number | null =>
   payload[name] === undefined ? null : instant(payload, name)
 
@@ -126,7 +126,7 @@ function scopes(value: unknown): ReadonlySet<string> {
   return new Set(value.split(' '))
 }
 
-/** Rejects a confirmation that we cannot check, such as `null`, `[]` or unknown members, instead of ignoring it. */
+/** The thumbprint of the key, or null. A confirmation that we cannot check, such as `null`, `[]` or unknown members, is an error. */
 function confirmation(value: unknown): string | null {
   if (value === undefined) return null
   const { jkt, ...unknown } = members(value) ?? {}

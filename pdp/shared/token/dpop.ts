@@ -54,7 +54,7 @@ export function createProofVerifier(options: {
     checkBinding(proof, request, claims)
     const untilMs = checkTime(proof)
     const jti = jtiOf(proof)
-    // Section 4.3 (10).
+    // The proof must have a nonce of ours (section 4.3, step 10).
     if (nonces !== null && nonces.classify(proof.payload.nonce) === 'bad')
       throw new TokenError('proof_nonce_required', 'the proof has no current nonce from this server')
     // Section 4.3 (12): the token must be bound to the key of the proof.
@@ -66,7 +66,7 @@ export function createProofVerifier(options: {
     if (!(await verifySignature(proof.algorithm, key, proof.signed)))
       throw invalid('the signature does not match header jwk')
     keys.remember(proof, key)
-    // Only after verification, so that a client without the key cannot use up another client's proof.
+    // The proof is marked as used only after its verification, so that clients without the key cannot use up proofs of others.
     await useOnce(used, untilMs)
   }
 

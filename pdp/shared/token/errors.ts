@@ -16,7 +16,7 @@ export const TOKEN_ERROR_CODES = [
 ] as const
 export type TokenErrorCode = (typeof TOKEN_ERROR_CODES)[number]
 
-/** The problem that a resource server answers with. */
+/** The problem in the answer of a resource server. */
 export const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } = {
   token_missing: 'token_missing',
   authorization_invalid: 'request_invalid',
@@ -31,7 +31,7 @@ export const TOKEN_PROBLEMS: { readonly [code in TokenErrorCode]: ProblemCode } 
   keys_unavailable: 'keys_unavailable',
 }
 
-/** `cause` never leaves the process, and no message contains a token or a part of one. */
+/** An error about a token. `cause` stays in the process, and messages contain no part of a token. */
 export class TokenError extends Error {
   override readonly name = 'TokenError'
   readonly code: TokenErrorCode

@@ -6,21 +6,21 @@ import { hasType, type Jws, members } from './jws.ts'
 
 /** The terms for an issuer, in a route file and in the PDP's trusted issuers alike, so that both read a token in the same way. */
 export type IssuerTerms = {
-  /** The token must have this audience, or one of these. */
+  /** The audience that tokens must have; of several, one is enough. */
   readonly audience: string | readonly string[]
   /**
-   * Every token of this issuer for this audience is a credential, also one that nothing marks as an access token. The audience
-   * must not be a client at which people sign in, whose ID tokens would count as well.
+   * True: all tokens of this issuer for this audience are credentials, even without a mark of access tokens. The audience must not be a
+   * client for signing in: its ID tokens would count, too.
    */
   readonly workloads?: boolean
-  /** `JWT`: access tokens of the header type `JWT`, or of none, are accepted besides `at+jwt`. */
+  /** `JWT`: the header types `JWT` and none are accepted for access tokens, besides `at+jwt`. */
   readonly typ?: 'at+jwt' | 'JWT'
   readonly claims?: IssuerClaimNames
-  /** The prefix of each subject, client and group, which keeps them apart from ours and from those of other issuers. */
+  /** The prefix for the issuer's subjects, clients and groups, so that they differ from ours and from other issuers'. */
   readonly subject_prefix: string
-  /** The issuer whose people and clients these are: it has the same prefix, as long as tokens of both are in use. */
+  /** The former name of the issuer of these people and clients. It has the same prefix while tokens of both names are in use. */
   readonly renamed_from?: string
-  /** The only organizations in which the issuer may speak for anybody. */
+  /** The only organizations in which the issuer's tokens count. */
   readonly organizations: readonly string[]
   /** Our organization by the value of the organization claim; without it the claim names our organization itself. */
   readonly organization_values?: { readonly [value: string]: string }
@@ -28,7 +28,7 @@ export type IssuerTerms = {
 }
 /** A dot leads into an object: `realm_access.roles`. */
 export type IssuerClaimNames = {
-  /** Default: `aud`. */
+  /** The claim with the audience. Default: `aud`. */
   readonly audience?: string
   readonly subject?: string
   readonly organization?: string
@@ -37,14 +37,14 @@ export type IssuerClaimNames = {
   readonly roles?: string
 }
 
-/** No id of a user or client of ours begins with it (ARCHITECTURE.md section 5). */
+/** The first character of external ids. No id of our own users or clients has it (ARCHITECTURE.md section 5). */
 export const EXTERNAL_MARK = '~'
 /** The most groups and roles of one token. */
 export const ISSUER_GROUPS_MAX = 500
 /** Claims about our own organizations and roles, which are ignored in tokens of other issuers. */
 const OUR_CLAIMS = ['org', 'org_name', 'org_role', 'roles', 'permissions', 'ent', 'ent_ver', 'act', 'may_act']
 
-/** Throws TokenError `token_invalid`. */
+/** Requires an access token by the issuer's terms. Throws TokenError `token_invalid`. */
 export function requireAccessToken({ header, payload }: Jws, terms: IssuerTerms | null): void {
   if (hasType(header, 'at+jwt')) return
   const isWorkload = terms?.workloads === true
@@ -68,7 +68,7 @@ function isOtherToken({ typ, token_use: use, ...payload }: JsonMembers): boolean
   return ['at_hash', 'c_hash', 's_hash', 'events'].some((name) => payload[name] !== undefined)
 }
 
-/** Marks that access tokens have and ID tokens lack: an ID token without a nonce is refused by this alone. */
+/** True for a token with a mark of access tokens. An ID token without a nonce is refused only because it lacks one. */
 function isMarked({ typ, token_use: use, ...payload }: JsonMembers): boolean {
   if (typ !== undefined || use !== undefined) return true
   return ['scope', 'scp', 'gty', 'appidacr', 'azpacr'].some((name) => payload[name] !== undefined)
@@ -77,14 +77,14 @@ function isMarked({ typ, token_use: use, ...payload }: JsonMembers): boolean {
 const isAccessKind = (typ: unknown): boolean => typeof typ === 'string' && /^(bearer|dpop)$/i.test(typ)
 
 /**
- * The claims as those of our own tokens are named, with the issuer's subject, client and groups in its namespace. Throws
- * TokenError `token_invalid`, which names the claim.
+ * The claims in our own tokens' names; subject, client and groups get the issuer's prefix. Throws TokenError `token_invalid`, which names
+ * the claim.
  */
 export function readIssuerClaims(payload: JsonMembers, terms: IssuerTerms, digest: string): AccessClaims {
   for (const [name, value] of Object.entries(terms.required_claims ?? {}))
     if (!namesOf(oneClaimAt(payload, name)).includes(value)) throw invalid(`claim ${name} is not ${value}`)
   const { subject = 'sub' } = terms.claims ?? {}
-  // A workload is its own client.
+  // A workload is its own client, so its subject's claim also names the client.
   const { client = terms.workloads === true ? subject : 'client_id', audience = 'aud' } = terms.claims ?? {}
   const own: { [name: string]: unknown } = Object.assign(Object.create(null), payload)
   for (const name of OUR_CLAIMS) delete own[name]
@@ -92,7 +92,7 @@ export function readIssuerClaims(payload: JsonMembers, terms: IssuerTerms, diges
   Object.assign(own, {
     sub: inNamespace(payload, subject, terms),
     client_id: inNamespace(payload, client, terms),
-    // Not every issuer names its tokens; the digest does as well.
+    // Some issuers give tokens no id, so the digest serves as one.
     jti: payload.jti ?? digest,
     aud: oneClaimAt(payload, audience),
     // RFC 7519 section 4.1.6 lets an issuer leave it out, as some SPIFFE issuers do.
@@ -106,7 +106,7 @@ export function readIssuerClaims(payload: JsonMembers, terms: IssuerTerms, diges
   })
 }
 
-/** OpenID Connect Front-Channel Logout section 3: `sid`. What is no text names nothing. */
+/** The issuer's own names. A claim that is no text is left out. `sid`: OpenID Connect Front-Channel Logout section 3. */
 function namesIn(payload: JsonMembers, subject: string): Omit<IssuerNames, 'claims'> {
   const textAt = (name: string): string | null => namesOf(oneClaimAt(payload, name))[0] ?? null
   const subjects = [textAt('sub'), textAt(subject)].filter((name) => name !== null)
@@ -139,7 +139,7 @@ function organizationOf(payload: JsonMembers, terms: IssuerTerms): string | null
   return organizations.find((known) => known === organization) ?? null
 }
 
-/** Ids of groups, such as `~idp:group:engineering` and `~idp:role:admin`. */
+/** The ids of the token's groups and roles, such as `~idp:group:engineering` and `~idp:role:admin`. */
 function groupsOf(payload: JsonMembers, terms: IssuerTerms): readonly string[] {
   const { groups, roles } = terms.claims ?? {}
   const ids: string[] = []
@@ -193,7 +193,7 @@ function oneClaimAt(payload: JsonMembers, name: string): unknown {
   return found
 }
 
-/** All readings of a name with dots. Each object is reached in one way, so there are no more readings than objects. */
+/** All readings of a name with dots. Only one way leads to each object, so the number of objects bounds them. */
 function* readings(payload: JsonMembers, name: string): Iterable<unknown> {
   if (Object.hasOwn(payload, name)) yield payload[name]
   for (let at = name.indexOf('.'); at >= 0; at = name.indexOf('.', at + 1)) {

@@ -8,13 +8,13 @@ export type Jws = {
   readonly signed: { readonly input: Buffer; readonly signature: Buffer }
 }
 
-/** The longest access token, wherever one is read or held. */
+/** The longest access token that any part of the system accepts. */
 export const TOKEN_CHARS_MAX = 16_384
 
 const BASE64URL = /^[A-Za-z0-9_-]+$/
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Null when the text is not a compact JWS, for example an encrypted token (RFC 7516). `textMax` is checked first. */
+/** Splits a compact JWS; null: the text is none, but for example an encrypted token (RFC 7516). `textMax` is checked first. */
 export function parseJws(text: string, textMax: number): Jws | null {
   if (text.length > textMax) return null
   const parts = text.split('.', 4)
@@ -24,7 +24,7 @@ export function parseJws(text: string, textMax: number): Jws | null {
   const payload = header === null ? null : parseMembers(body)
   const signature = decode(tail)
   if (header === null || payload === null || signature === null) return null
-  // Extensions such as RFC 7797 change what was signed. None is supported (RFC 7515 section 4.1.11).
+  // No extension is supported (RFC 7515 section 4.1.11): RFC 7797, for example, changes which bytes are signed.
   if (header.crit !== undefined || header.b64 !== undefined || header.zip !== undefined) return null
   return {
     header,
@@ -49,7 +49,7 @@ export function members(value: unknown): JsonMembers | null {
   return Object.assign(Object.create(null), value)
 }
 
-/** Null for non-canonical base64url: a second spelling of the same token would have another digest. */
+/** The decoded part; null for non-canonical base64url, because a second spelling of a token would have another digest. */
 function decode(part: string): Buffer | null {
   if (!BASE64URL.test(part)) return null
   const bytes = Buffer.from(part, 'base64url')

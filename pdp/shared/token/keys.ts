@@ -5,7 +5,7 @@ import { ALGORITHM_NAMES, type AlgorithmName, isAlgorithm, jwkSuits, keySuits } 
 import { TokenError } from './errors.ts'
 import { members } from './jws.ts'
 
-/** One public key of a set. An unchanged key stays the same object after a reload. */
+/** A public key of a set. A reload keeps the object of an unchanged key. */
 export type VerifyKey = {
   readonly kid: string | null
   readonly algorithms: ReadonlySet<AlgorithmName>
@@ -18,40 +18,40 @@ export type KeySource = {
    * An unknown `kid` causes one reload. Throws TokenError `keys_unavailable` without a current key set.
    */
   find(wanted: { readonly kid: string | null; readonly algorithm: AlgorithmName }): Promise<readonly VerifyKey[]>
-  /** False when the key is no longer in the set, or the set is older than its maximum age. */
+  /** True while the key is in the set and the set is not too old. */
   holds(key: VerifyKey): boolean
   /** Loads now, unless the last attempt is within the cooldown. Never throws: the last set stays until its maximum age. */
   refresh(): Promise<void>
-  /** As `refresh`, where there is no set yet or the set is due for a reload. For callers that ask often. */
+  /** Does what `refresh` does, but only if no set is loaded or the set is due. For frequent callers. */
   refreshIfDue(): Promise<void>
-  /** True once a set was loaded. */
+  /** True after a set was loaded. */
   loaded(): boolean
 }
 export type KeySourceOptions = {
   /** The `keys` array of a JWK Set (RFC 7517). Throws when it cannot be loaded. */
   readonly load: () => Promise<readonly unknown[]> | readonly unknown[]
   readonly clock: () => number
-  /** A set older than this is reloaded in the background. */
+  /** The age at which a set is reloaded in the background. */
   readonly refreshAfterMs: number
-  /** A set older than this is not used. */
+  /** The age from which a set is no longer used. */
   readonly ageMaxMs: number
   /** Minimum time between reloads, so that tokens with unknown keys cannot make us overload the issuer. */
   readonly cooldownMs: number
-  /** Called for a load that failed; for the same failure again, once a minute. */
+  /** Is called for a failed load, and at most once a minute while the failure stays the same. */
   readonly onError?: (error: unknown) => void
 }
 
 const KEYS_MAX = 64
 const RETRY_MS = 1_000
-/** An issuer that stays away is asked every second, and may stay away for hours. */
+/** How long the same failure is not reported again: an absent issuer is asked each second, perhaps for hours. */
 const SAME_FAILURE_MS = 60_000
 
-/** Keys of this process, such as the PDP's own. Loading is cheap, so a set is used for at most a second. */
+/** Keys of this process, such as the PDP's. They are loaded again after a second, which is cheap. */
 export function localKeys(load: KeySourceOptions['load'], clock: () => number = Date.now): KeySource {
   return createKeySource({ load, clock, refreshAfterMs: 1_000, ageMaxMs: 1_000, cooldownMs: 0 })
 }
 
-/** For an issuer that is asked about each token instead. */
+/** Keys for an issuer without keys, which is asked about each token. */
 export const NO_KEYS: KeySource = {
   find: async () => [],
   holds: () => false,
@@ -93,7 +93,7 @@ export function createKeySource(options: KeySourceOptions): KeySource {
 
   function refresh(): Promise<void> {
     if (loading !== null) return loading
-    // Without a usable set nothing can be verified, so retry sooner.
+    // Without a usable set no token can be verified, so the wait is short.
     const waitMs = fresh() ? cooldownMs : Math.min(cooldownMs, RETRY_MS)
     if (clock() - triedAtMs < waitMs) return Promise.resolve()
     triedAtMs = clock()
@@ -130,7 +130,7 @@ export function createKeySource(options: KeySourceOptions): KeySource {
 function select(keys: readonly VerifyKey[], kid: string | null, algorithm: AlgorithmName): readonly VerifyKey[] {
   const suitable = keys.filter((key) => key.algorithms.has(algorithm))
   if (kid !== null) return suitable.filter((key) => key.kid === kid)
-  // Without a `kid`, only a single candidate is accepted, so that we never try many keys.
+  // Without a `kid`, only a single suitable key is tried, never several.
   return suitable.length === 1 ? suitable : []
 }
 
@@ -144,7 +144,7 @@ function importKeys(jwks: readonly unknown[], known: readonly VerifyKey[]): read
   return imported
 }
 
-/** Null for a key that we cannot verify signatures with; RFC 7517 section 5 says to ignore such keys. */
+/** The key; null for one that we cannot verify with, which RFC 7517 section 5 says to ignore. */
 export function importKey(jwk: unknown): VerifyKey | null {
   const parts = members(jwk)
   if (parts === null || !isForVerifying(parts)) return null
@@ -167,7 +167,7 @@ export function isForVerifying({ kid, use, key_ops: operations, alg }: JsonMembe
   return (kid === undefined || typeof kid === 'string') && (alg === undefined || isAlgorithm(alg))
 }
 
-/** Null when the members are not a valid key, such as a point that is not on its curve. */
+/** The key; null: the members are no valid key, such as a point outside its curve. */
 export function importPublic(parts: JsonWebKey): KeyObject | null {
   try {
     return createPublicKey({ key: parts, format: 'jwk' })
@@ -176,7 +176,7 @@ export function importPublic(parts: JsonWebKey): KeyObject | null {
   }
 }
 
-// In the order of RFC 7638 section 3.2, so that a thumbprint can hash the JSON text of the result.
+// The members in the order of RFC 7638 section 3.2, so that a thumbprint can hash their JSON text.
 const PUBLIC_MEMBERS: { readonly [kty: string]: readonly string[] } = {
   RSA: ['e', 'kty', 'n'],
   EC: ['crv', 'kty', 'x', 'y'],

@@ -1,4 +1,4 @@
-/** Takes a logout token: verifies it, and has it carried out once (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
+/** Verifies a logout token and carries it out once (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
 import { hash } from 'node:crypto'
 import type { AlgorithmName } from './algorithms.ts'
 import { TokenError } from './errors.ts'
@@ -9,7 +9,7 @@ import { findSigner } from './signature.ts'
 export type LoggedOut = {
   readonly sid: string | null
   readonly subject: string | null
-  /** By the clock of the issuer, in milliseconds since the epoch. */
+  /** The token's time by the issuer's clock, in milliseconds since the epoch. */
   readonly atMs: number
 }
 /** Remembers the logout tokens that were carried out. Rejects when the memory cannot be read. */
@@ -18,7 +18,7 @@ export type LogoutMemory = {
   keep(key: string, forMs: number): Promise<void>
 }
 
-/** Section 2.4. */
+/** The header's `typ` (section 2.4). */
 export const LOGOUT_TYPE = 'logout+jwt'
 export const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const TOKEN_CHARS_MAX = 8_192
@@ -34,8 +34,8 @@ type Expected = {
 }
 
 /**
- * Calls `end` for a token that was not carried out yet, and remembers the token afterwards: after a failure it can be sent again,
- * and to end the same sessions twice does no harm. Rejects with TokenError `token_invalid` or `keys_unavailable`, and as `end` does.
+ * Calls `end` for a new token, and remembers the token afterwards, so that it can be sent again after a failure; to end the same sessions
+ * twice does no harm. Rejects with TokenError `token_invalid` or `keys_unavailable`, and as `end` does.
  */
 export async function takeLogoutToken(
   token: string,
@@ -56,7 +56,7 @@ async function verify(
 ): Promise<LoggedOut & { readonly key: string }> {
   const jws = parseJws(token, TOKEN_CHARS_MAX)
   if (jws === null) throw refused('it is not a compact JWS')
-  // Another kind of token, such as an ID token that a page has seen, must not sign anybody out.
+  // A page may have seen tokens of another kind, such as an ID token: these must not sign people out.
   if (!hasType(jws.header, LOGOUT_TYPE)) throw refused(`typ is not ${LOGOUT_TYPE}`)
   await findSigner(token, jws.header, expected)
   const { iss, aud, iat, exp, jti, events, nonce, sid = null, sub = null } = jws.payload

@@ -9,7 +9,7 @@ export type Nonces = {
 }
 
 const STEP_MS = 30_000
-/** A nonce is valid for this many steps after its own: at most two and a half minutes. */
+/** For how many steps after its own a nonce is valid: at most two and a half minutes. */
 const STEPS_MAX = 4
 const SEAL_BYTES = 16
 const FORM = /^([0-9a-z]{1,10})\.([A-Za-z0-9_-]{22})$/

@@ -1,17 +1,17 @@
-/** Asks an issuer about tokens that only the issuer can read (RFC 7662). */
+/** Asks an issuer about tokens that no one else can read (RFC 7662). */
 import { lowerAscii } from '../base/blanks.ts'
 import type { JsonMembers } from '../base/json-text.ts'
 import { TokenError } from './errors.ts'
 import { members } from './jws.ts'
 import { type Fetch, readJson } from './remote-keys.ts'
 
-/** Claims of an active token, as the issuer says them. Throws TokenError `token_invalid` or `issuer_unavailable`. */
+/** Gets the claims of an active token from its issuer. Throws TokenError `token_invalid` or `issuer_unavailable`. */
 export type Introspect = (token: string, digest: string) => Promise<JsonMembers>
 export type IntrospectOptions = {
   readonly issuer: string
   readonly endpoint: string
   readonly clientId: string
-  /** Read for each question, so that a changed secret needs no restart. */
+  /** The secret, read for each question, so that a new one needs no restart. */
   readonly clientSecret: () => string
   readonly fetch: Fetch
   /** Milliseconds since the epoch. */
@@ -22,14 +22,14 @@ export type IntrospectOptions = {
 
 /** How long an answer counts: a token that its issuer has revoked is refused after this time at the latest. */
 export const INTROSPECTED_MS = 10_000
-/** The most questions under way, so that a client with made-up tokens cannot make us overload the issuer. */
+/** How many questions may be open: a client with made-up tokens must not make us overload the issuer. */
 const ASKED_MAX = 64
 const INACTIVE_MAX = 1_000
 
 export function createIntrospect(options: IntrospectOptions): Introspect {
   const { clock } = options
   const asked = new Map<string, Promise<JsonMembers>>()
-  /** When the answer that a token is not active stops counting, by its digest. */
+  /** Inactive tokens by digest, with the time until which this answer counts. */
   const inactive = new Map<string, number>()
 
   async function ask(token: string, digest: string): Promise<JsonMembers> {
@@ -80,7 +80,7 @@ async function post(token: string, options: IntrospectOptions): Promise<JsonMemb
   return answer
 }
 
-/** Throws TokenError `token_invalid` for a token of another issuer or kind, such as a refresh token. */
+/** Checks the answer. Throws TokenError `token_invalid` for a token of another issuer or kind, such as a refresh token. */
 export function requireIntrospected(answer: JsonMembers, issuer: string): void {
   const { iss, token_type: type, token_use: use, typ } = answer
   if (iss !== undefined && iss !== issuer) throw invalid('the issuer names another issuer of the token')

@@ -1,4 +1,4 @@
-/** Describes failures of an OpenID provider from the errors of `openid-client`, whose messages lack the provider's own text. */
+/** Describes an OpenID provider's failures from errors of `openid-client`, whose messages lack the provider's own text. */
 
 import { members } from './jws.ts'
 
@@ -17,8 +17,8 @@ const WORDS_MAX = 300
 const CAUSES_MAX = 5
 
 /**
- * `isRefusal`: the provider refused, or its answer is not valid; false when it did not answer, or is unavailable at the moment. `code`: of
- * RFC 6749 sections 4.1.2.1 and 5.2; null: the provider named none. `text`: one line for the log, which holds nothing of a token.
+ * Reads a failure. `isRefusal`: the provider refused, or its answer is invalid; false: it did not answer, or is unavailable for now.
+ * `code`: of RFC 6749 sections 4.1.2.1 and 5.2, or null. `text`: one line for the log, without any part of a token.
  */
 export function readFailure(
   client: Errors,
@@ -54,7 +54,7 @@ function textsOf(err: unknown): readonly string[] {
   }
   if (at instanceof Response)
     texts.push(`${at.url === '' ? 'the provider' : withoutQuery(at.url)} answered ${at.status}`)
-  // Metadata of another issuer than was asked for.
+  // The metadata is of another issuer than we asked for.
   const { issuer } = members(members(at)?.body) ?? {}
   if (typeof issuer === 'string') texts.push(`it names ${inOneLine(issuer)}`)
   return [...new Set(texts)]
@@ -70,8 +70,8 @@ export const inOneLine = (words: string): string =>
     .slice(0, WORDS_MAX)
 
 /**
- * An answer that was read whole, as the failures above are read from it: with its address, and without the challenge that RFC 6749
- * section 5.2 demands for a wrong secret, for which `openid-client` would not read what the body says. `body` null: it has none.
+ * A whole answer in the form that the functions above read. It has its address, but not the challenge for a wrong secret (RFC 6749 section
+ * 5.2): with a challenge, `openid-client` would not read the body. `body`: null if there is none.
  */
 export function readableAnswer(answer: {
   readonly url: string

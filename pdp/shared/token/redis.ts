@@ -9,9 +9,9 @@ const RETRY_MS_MAX = 1_000
 
 const OPTIONS = {
   connectTimeout: 2_000,
-  // Also applies to the commands of the connection setup, which have no other timeout.
+  // The only time limit for the commands that set up a connection.
   socketTimeout: SILENT_MS,
-  // A command sent before the connection broke may have been executed, so it is not sent again.
+  // No command is sent again: one sent before a connection broke may have been executed.
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   retryStrategy: (tries: number) => Math.min(tries * 50, RETRY_MS_MAX),
@@ -51,7 +51,7 @@ const CLUSTER_OPTIONS = {
   slotsRefreshTimeout: SILENT_MS,
   retryDelayOnFailover: 0, // that is, never again
   maxRedirections: 3,
-  // A name stays one: certificates are for names, and its address may change.
+  // Names are not resolved here: certificates are for names, and an address may change.
   dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name),
 }
 
@@ -95,7 +95,7 @@ export async function openRedis(
 function impatient(cluster: Cluster): Cluster {
   const send = cluster.sendCommand.bind(cluster)
   cluster.sendCommand = (command, stream, node) => {
-    // With `cluster` the library asks whether it is whole.
+    // The command `cluster` must pass: with it the library asks whether the cluster is whole.
     if (cluster.status === 'ready' || command.name === 'cluster') return send(command, stream, node)
     command.reject(new Error('the Redis Cluster cannot be reached'))
     return command.promise
@@ -116,7 +116,7 @@ export function withoutCommand(error: unknown): Error {
 const SENTINEL_PORT = 26_379
 const CLUSTER_PORT = 6_379
 
-/** The text itself. Throws Error, whose message continues the setting's name and repeats nothing of it. */
+/** The text unchanged. Throws Error, whose message continues the setting's name and contains nothing of the text. */
 export function asRedisUrl(text: string): string {
   placeOf(text)
   return text
@@ -128,8 +128,8 @@ type Place =
   | { readonly nodes: readonly ClusterNode[]; readonly redisOptions: Omit<RedisOptions, 'replyMapping'> }
 
 /**
- * Where a Redis is: its URL; `redis+sentinel://user:password@host:26379,host/name/0`, Sentinels that are asked for the primary of
- * that name; or `redis+cluster://user:password@host:6379,host`, nodes that are asked for the others.
+ * The place of a Redis, from its URL; from `redis+sentinel://user:password@host:26379,host/name/0` (Sentinels, which know the primary of
+ * this name); or from `redis+cluster://user:password@host:6379,host` (nodes, which know the others).
  */
 function placeOf(text: string): Place {
   const [, scheme = '', kind, account = '', hosts = '', path = ''] =

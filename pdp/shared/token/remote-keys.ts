@@ -86,7 +86,7 @@ export function describeSlash(configured: string, found: unknown): string {
   return configured === `${found}/` ? `: it does not end with a slash, but ${configured} does` : ''
 }
 
-/** Without TLS anyone on the network could replace the keys, except on loopback. */
+/** True if nobody on the network can replace the keys: with TLS, or on loopback. */
 export function isSafeKeyUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)

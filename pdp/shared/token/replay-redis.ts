@@ -4,7 +4,7 @@ import { digestOf, processReplayMemory, type ReplayMemory } from './replay.ts'
 
 export type RedisReplayMemory = ReplayMemory & { close(): void }
 
-/** Without a reply within this time, `remember` throws, so that the proof is denied. */
+/** The longest wait for a reply; then `remember` throws, so that the proof is denied. */
 const TIMEOUT_MS = 250
 const PREFIX = 'portcullis:proofs:'
 /** Stored proofs per key: 1,400 uses per second by one client, and 15 MB. */
@@ -26,7 +26,7 @@ redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 1`
 
-/** `url` is that of REDIS_URL. Connects in the background, and reconnects when the connection ends. */
+/** Connects in the background, and again when the connection ends. `url`: the value of REDIS_URL. */
 export async function redisReplayMemory(
   options: RedisWatch & {
     readonly url: string
@@ -54,7 +54,7 @@ export async function redisReplayMemory(
   }
 }
 
-/** Only an optimisation: when the local memory is full, Redis is asked. */
+/** Notes the proof here, too, to save requests. If the local memory is full, Redis still knows. */
 function noteLocally(local: ReplayMemory, ...used: Parameters<ReplayMemory['remember']>): void {
   try {
     local.remember(...used)

@@ -5,7 +5,7 @@ import { hash } from 'node:crypto'
 export type UsedProof = { readonly jkt: string; readonly jti: string }
 
 export interface ReplayMemory {
-  /** True when this process knows that the proof was used. False: unknown. Makes no request. */
+  /** True if this process knows that the proof was used; false: unknown. Asks no other system. */
   seen(proof: UsedProof): boolean
   /**
    * True when the proof was not used before; it is then remembered until `untilMs`. Of concurrent calls exactly one
@@ -17,7 +17,7 @@ export interface ReplayMemory {
 
 const SLICE_MS = 10_000
 
-/** Has a fixed length, whatever `jti` the client chose. */
+/** A name for the proof of fixed length, whatever `jti` the client chose. */
 export const digestOf = ({ jti }: UsedProof): string => hash('sha256', jti, 'base64url')
 
 /**
@@ -29,7 +29,7 @@ export function processReplayMemory(options: {
   readonly entriesMax: number
 }): ReplayMemory {
   const { clock, entriesMax } = options
-  // By time slice of expiry, so that a whole slice can be dropped at once; within a slice by key.
+  // Proofs by the time slice of their expiry, so that a whole slice is dropped at once; in a slice, by key.
   const slices = new Map<number, Map<string, Set<string>>>()
   const heldByKey = new Map<string, number>()
   let count = 0

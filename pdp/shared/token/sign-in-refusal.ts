@@ -1,15 +1,15 @@
-/** Checks whether an issuer would begin a sign-in, that is, knows the client and its redirect URI. */
+/** Tests whether an issuer would begin a sign-in, which means that it knows the client and its redirect URI. */
 import { messageOf } from '../base/error-message.ts'
 import { members } from './jws.ts'
 import { describeSlash, readJson } from './remote-keys.ts'
 
 const TIMEOUT_MS = 5_000
-/** RFC 7636 section 4.2: the challenge of nobody's verifier. */
+/** A challenge (RFC 7636 section 4.2) that no verifier fits. */
 const CHALLENGE = 'A'.repeat(43)
 
 /**
- * Asks as a browser would in which nobody is signed in (`prompt=none`): nothing happens at the issuer. Never throws. `refused`: the
- * issuer does not know the client, or has another redirect URI. `unknown`: the issuer could not be asked.
+ * Asks like a browser without a session (`prompt=none`), which changes nothing at the issuer. Never throws. `refused`: the issuer does not
+ * know the client or its redirect URI. `unknown`: it could not be asked.
  */
 export async function signInVerdict({
   issuer,
@@ -50,6 +50,6 @@ export async function signInVerdict({
   }
 }
 
-/** An address of the sidecar's own that an issuer must know. `name`: of the provider; empty: the only one. */
+/** The sidecar's own address that an issuer must know. `name`: the provider's; empty: there is only one provider. */
 export const sidecarAddress = (publicUrl: string, path: string, name: string): string =>
   `${publicUrl.replace(/\/+$/, '')}/.portcullis/${path}${name === '' ? '' : `/${name}`}`

@@ -17,9 +17,9 @@ export type TrustedIssuer = {
   readonly issuer: string
   readonly keys: KeySource
   readonly algorithms: readonly AlgorithmName[]
-  /** Null or absent: the PDP itself. */
+  /** The terms for an external issuer; null or absent: the issuer is the PDP itself. */
   readonly external?: IssuerTerms | null
-  /** Only an external issuer has it: it is then asked about every access token, and its keys verify none. */
+  /** Asks an external issuer about each access token, instead of verifying tokens with its keys. */
   readonly introspect?: Introspect
 }
 export type TokenVerifierOptions = {

@@ -5,7 +5,7 @@ import { CAEP_EVENTS, RISC_EVENTS, type SecurityEvent } from '../set/event-types
 import type { SetClaims } from '../set/set.ts'
 import type { SimpleSubject, SubjectIdentifier } from '../set/subjects.ts'
 
-/** Events that end the session that the subject names, or all sessions of the person if it names none. */
+/** Events that end the session in their subject, or all sessions of a person without one. */
 const ENDS_SESSIONS: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionRevoked])
 /** Events that end all tokens of the person that were issued before. */
 const ENDS_ACCESS: ReadonlySet<string> = new Set([
@@ -15,13 +15,13 @@ const ENDS_ACCESS: ReadonlySet<string> = new Set([
   RISC_EVENTS.sessionsRevoked,
   RISC_EVENTS.credentialCompromise,
 ])
-/** The events that we ask a transmitter for when its registration names none. */
+/** The events to request from a transmitter whose registration names none. */
 export const ACTED_ON: readonly string[] = [...ENDS_SESSIONS, ...ENDS_ACCESS]
 
-/** How far clocks may differ. A token whose `iat` is further ahead is refused anyway. */
+/** The allowed difference of clocks. A token with a later `iat` is refused in any case. */
 const SKEW_MS = 60_000
 
-/** Null: an event of this type has no effect. Empty: no token of the issuer can name its subject. */
+/** The effects of an event. Null: its type has none. Empty: no token of the issuer can name its subject. */
 export function effectsOf(
   claims: Pick<SetClaims, 'event' | 'subject' | 'toe' | 'iat'>,
   { issuer, nowMs }: { readonly issuer: string; readonly nowMs: number },
@@ -42,7 +42,7 @@ export function effectsOf(
   const ofSession = sessionNames(session, issuer).map(({ by, value }) => change(by, value, true))
   // The event does not say whether an opaque id alone is a session or a person.
   if (subject.format !== 'complex') return [...ofSession, ...ofPeople]
-  // A token that names no session may belong to this one.
+  // Tokens that name no session may belong to the ended one.
   const others = new Set(people.filter(({ by }) => by !== 'foreign_jti').map(({ value }) => value))
   return [...ofSession, ...[...others].map((value) => change('foreign_sessionless', value, false))]
 }
@@ -56,7 +56,7 @@ function endOf({ event, toe, iat }: { readonly event: SecurityEvent; toe: number
 
 type Name = { readonly by: IssuerCause; readonly value: string }
 
-/** The names by which the issuer's tokens name the subject; none for a subject of another issuer. */
+/** The issuer's names of the subject; none for another issuer's subject. */
 function namesIn(subject: SimpleSubject | null, issuer: string): readonly Name[] {
   switch (subject?.format) {
     case 'iss_sub':

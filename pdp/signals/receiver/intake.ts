@@ -60,7 +60,7 @@ export function createIntake(deps: {
 
   function store(stream: ReceivedStream, claims: SetClaims, taken: Taken): Promise<IntakeOutcome> {
     const { issuer } = stream
-    // The transaction may run again, but the changes must be counted once.
+    // Set only once, because the transaction may run again and the changes must not be counted twice.
     let counted: readonly Change[] | null = null
     return sql.transaction(async (tx) => {
       // A repeated SET, too, is acknowledged only after the entries of the first one have revisions.
@@ -76,7 +76,7 @@ export function createIntake(deps: {
       if (changes.length > 0) await appendArrivals(tx, TOKENS, changes, context)
       if (taken.control?.kind === 'verification') await noteHeard(tx, issuer)
       if (taken.control?.kind === 'status') await noteStatus(tx, issuer, taken.control.status)
-      // The row is updated once a second at most, since all SETs of the issuer would wait for each other at it.
+      // At most one update per second: all SETs of the issuer would else wait at this row.
       await tx.query(
         `update received_stream set received_at = now()
          where issuer = $1 and coalesce(received_at, 'epoch') < now() - interval '1 second'`,
@@ -114,7 +114,7 @@ function meaningOf(claims: SetClaims, { stream, states, nowMs }: Context): Taken
     requireOwnStream(claims, stream)
     const { state, status } = members
     if (type === STREAM_EVENTS.streamUpdated) return { outcome: 'control', changes: [], control: statusOf(status) }
-    // SSF 1.0 section 8.1.4: an event without a state was not asked for; it is a sign of life all the same.
+    // An event without a state was not requested (SSF 1.0 section 8.1.4), but shows that the transmitter lives.
     if (state !== undefined && !(typeof state === 'string' && states.isOurs(stream.receiverId, state)))
       throw new SetError('invalid_state', 'state is not one that was asked for')
     return { outcome: 'control', changes: [], control: { kind: 'verification' } }

@@ -17,7 +17,7 @@ export type Wanted = {
   readonly metadata: Metadata
   readonly pushUrl: string
   readonly pushAuthorization: string
-  /** `iss` of its SETs. */
+  /** The `iss` of the transmitter's SETs. */
   readonly issuer: string
   /** The settings have changed since the stream was made. */
   readonly isChanged: boolean
@@ -25,7 +25,7 @@ export type Wanted = {
 
 const STREAM_ID = /^[A-Za-z0-9._~-]{1,512}$/
 const INTERVAL_S_MAX = 86_400
-/** A transmitter that lacks PATCH answers with one of these; the profile does not demand it. */
+/** The statuses of a transmitter without PATCH, which the profile does not demand. */
 const NO_PATCH = [404, 405, 501]
 
 /** Throws TransmitterError. */
@@ -50,10 +50,10 @@ function requestOf({ stream, pushUrl, pushAuthorization }: Wanted): JsonMembers 
   return { delivery, events_requested: ssf.events ?? ACTED_ON, description: descriptionOf(receiverId) }
 }
 
-/** The description of our stream, by which we find it again even if our database has lost its id. */
+/** The description of our stream. By it we find the stream even after our database has lost its id. */
 const descriptionOf = (receiverId: string): string => `Portcullis ${receiverId}`
 
-/** Finds our stream by its id or, if that is unknown, by its description. */
+/** Our stream, found by its id or, if that is unknown, by its description. */
 async function findStream(transmitter: Transmitter, wanted: Wanted): Promise<JsonMembers | null> {
   const { configurationEndpoint: url } = wanted.metadata
   const { stream, receiverId } = wanted.stream

@@ -33,7 +33,7 @@ export function createPushHandler(deps: {
     if (!RECEIVER_ID.test(receiverId)) return null
     const stream = await pushedStream(deps.sql, receiverId)
     if (stream === null) return null
-    // Two fields are refused: Node would take the first, and a proxy in front of us perhaps the other.
+    // Repeated fields are refused: Node takes the first one, and a proxy before us perhaps another.
     const [given = '', ...more] = req.headersDistinct.authorization ?? []
     return more.length === 0 && isSame(given, pushAuthorization(deps.masterKeys, stream)) ? stream : null
   }
@@ -53,7 +53,7 @@ export function createPushHandler(deps: {
     let stream: ReceivedStream | null = null
     try {
       stream = await authenticated(req, receiverId)
-      // Not 400, after which the transmitter drops the event although its settings may be corrected; not 404, which reveals more.
+      // After 400 the transmitter would drop the event, although its settings may soon be corrected; 404 would reveal more.
       if (stream === null)
         return refuse(res, 401, { code: 'authentication_failed', message: 'wrong Authorization field' })
       const count = underWay.get(receiverId) ?? 0

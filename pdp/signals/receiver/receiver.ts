@@ -81,7 +81,7 @@ export function startReceiver(deps: ReceiverDeps): Receiver {
         await forget(sql)
       }
     } catch (err) {
-      // Without the database the leases cannot be renewed, so all streams stop here until it answers.
+      // Without the database no lease can be renewed, so all streams stop here until it answers.
       log.warn({ event: 'signals_unattended', err })
       await stopAll()
     }
@@ -96,7 +96,7 @@ export function startReceiver(deps: ReceiverDeps): Receiver {
       await reception.stop()
       const isLeft =
         stream === undefined ? !(await isRegistered(sql, issuer)) : transmitterOf(stream) !== reception.transmitter
-      // Not awaited, since the transmitter may no longer exist.
+      // The deletion is not awaited, since the transmitter may no longer exist.
       if (isLeft) void reception.abandon()
     }
     for (const [issuer, stream] of wanted) {

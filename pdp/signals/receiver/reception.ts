@@ -1,4 +1,4 @@
-/** Serves one stream while this process holds its lease: creates it, polls it, and asks for verification events. */
+/** Serves a stream while this process has its lease: creates it, polls it, and requests verification events. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from '../../engine/store/directory.ts'
 import { type MasterKeys, open } from '../../shared/base/encryption.ts'
@@ -41,18 +41,18 @@ export type ReceptionDeps = {
   readonly verifyEveryMs: number
 }
 export type Reception = {
-  /** The version of the settings that it was started with. */
+  /** The settings' version at the start. */
   readonly version: string
-  /** The transmitter of the stream. */
+  /** The stream's transmitter. */
   readonly transmitter: string
-  /** Stops the reception; resolves when nothing of it is running. */
+  /** Stops; resolves when all its work has ended. */
   stop(): Promise<void>
-  /** Deletes the stream at the transmitter; tries once. */
+  /** Deletes the stream at the transmitter, without a second try. */
   abandon(): Promise<void>
 }
 
 const BACKOFF_MS = [1_000, 2_000, 5_000, 15_000, 30_000, 60_000] as const
-/** The pause between polls, for a transmitter that answers them at once. */
+/** The pause between polls of a transmitter that answers each at once. */
 const POLL_PAUSE_MS = 250
 const POLL_SETS_MAX = 100
 /** A transmitter counts as silent after this many missed signs of life. */
@@ -95,7 +95,7 @@ export function startReception(stream: ReceivedStream, deps: ReceptionDeps): Rec
     }
   }
 
-  /** Polls and asks for verification until one of the two fails; then both stop. */
+  /** Polls and requests verification until one task fails; then both stop. */
   async function serve(at: Running, onWorking: () => void): Promise<void> {
     const failed = new AbortController()
     const both = AbortSignal.any([signal, failed.signal])
@@ -105,7 +105,7 @@ export function startReception(stream: ReceivedStream, deps: ReceptionDeps): Rec
     const asking = end(askForLife(at, deps, both, onWorking))
     if (at.pollUrl !== null) await end(poll(at, deps, both, onWorking))
     await asking
-    // The first error is the reason; the other one only says that its task was aborted.
+    // The first error is the reason. The other task fails only because it is aborted.
     if (reasons.length > 0) throw reasons[0]
   }
 
@@ -153,7 +153,7 @@ async function connect(stream: ReceivedStream, deps: ReceptionDeps): Promise<Run
   return { transmitter, metadata, current: { ...stream, stream: made.made, madeBy: settingsOf(stream) }, ...made }
 }
 
-/** Asks for a verification event regularly, and enables the stream if the transmitter has disabled it. */
+/** Requests verification events at an interval, and enables the stream after the transmitter has disabled it. */
 async function askForLife(at: Running, deps: ReceptionDeps, signal: AbortSignal, onWorking: () => void): Promise<void> {
   const { transmitter, metadata, made, current } = at
   const everyMs = Math.max(deps.verifyEveryMs, at.verificationIntervalMs)
@@ -162,7 +162,7 @@ async function askForLife(at: Running, deps: ReceptionDeps, signal: AbortSignal,
     if (metadata.verificationEndpoint !== null) {
       const state = deps.states.make(current.receiverId, deps.clock())
       const body = { stream_id: made.stream_id, state }
-      // 429: asked too soon, for example since another process had the lease and asked shortly before.
+      // 429 means too early: another process, for example, had the lease and has just requested one.
       await transmitter.call('POST', metadata.verificationEndpoint, { statuses: [204, 200, 202, 429], body, signal })
     } else if (current.ssf.delivery === 'push') await noteHeard(deps.sql, current.issuer) // its API answered; there is no better sign
     onWorking()
@@ -170,7 +170,7 @@ async function askForLife(at: Running, deps: ReceptionDeps, signal: AbortSignal,
   }
 }
 
-/** Enables the stream if it is not enabled (SSF 1.0 section 8.1.2). */
+/** Enables a stream that is not enabled (SSF 1.0 section 8.1.2). */
 async function requireEnabled(
   { transmitter, metadata, made, current }: Running,
   deps: ReceptionDeps,
@@ -201,7 +201,7 @@ async function poll(at: Running, deps: ReceptionDeps, signal: AbortSignal, onWor
       await takeIn(at, deps, { jti, text, acknowledged })
     }
     const isPending = acknowledged.ack.length > 0 || Object.keys(acknowledged.setErrs).length > 0
-    // A transmitter without long polls answers at once.
+    // The pause is for transmitters without long polls, which answer at once.
     if (!isMore && !isPending) await delay(POLL_PAUSE_MS, undefined, { signal }).catch(() => undefined)
   }
 }

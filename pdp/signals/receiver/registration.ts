@@ -13,30 +13,30 @@ export const RECEIVED_STREAM_SEALED_AS = 'received-stream'
 type Shown = {
   /** `iss` of its SETs; default: the issuer of the tokens. */
   readonly issuer?: string
-  /** Default: as SSF 1.0 section 7.2 makes it from `issuer`. */
+  /** The URL of the transmitter's metadata; default: made from `issuer` by SSF 1.0 section 7.2. */
   readonly metadata_uri?: string
   readonly delivery: 'push' | 'poll'
-  /** With `token_endpoint`: tokens by client_credentials. Without it: a static bearer token. */
+  /** The authorization: tokens by client_credentials if there is a `token_endpoint`, else a static bearer token. */
   readonly authorization: {
     readonly token_endpoint?: string
     readonly client_id?: string
     readonly scope?: string
     readonly resource?: string
   }
-  /** Default: the one that the transmitter gives the stream. */
+  /** The audience of SETs; default: the one that the transmitter gives the stream. */
   readonly audience?: string
   /** The event types to ask for. Default: all that end tokens. */
   readonly events?: readonly string[]
-  /** Whether tokens of the issuer are accepted while the transmitter is silent. Default `accept`. */
+  /** The treatment of the issuer's tokens while the transmitter is silent. Default `accept`. */
   readonly on_silence?: 'accept' | 'refuse'
 }
-/** One secret is needed; without it the stored one stays. Secrets are stored sealed and never shown. */
+/** A registration with at most one new secret; without it, the stored one stays. Secrets are stored encrypted and never shown. */
 export type SignalsDocument = Omit<Shown, 'authorization'> & {
   readonly authorization: Shown['authorization'] & { readonly token?: string; readonly client_secret?: string }
 }
 export type StoredSignals = Shown & { readonly secret_sealed: string }
 
-/** Throws PdpError `request_invalid` when there is no secret and none is stored for the same endpoint. */
+/** The document to store. Throws PdpError `request_invalid` without a secret, new or stored for the same endpoint. */
 export function storedSignals(
   { authorization: given, ...rest }: SignalsDocument,
   former: StoredSignals | undefined,
@@ -62,10 +62,10 @@ const placeOf = ({ issuer, metadata_uri: metadata, authorization }: Shown): stri
 
 export const shownSignals = ({ secret_sealed: _, ...shown }: StoredSignals): Shown => shown
 
-/** SQL: is row `r` of received_stream without a sign of life for too long? */
+/** SQL: true if row `r` of received_stream has had no sign of life for too long. */
 export const SILENT = '(coalesce(r.heard_at, r.made_at) < now() - make_interval(secs => r.silent_after_s))'
 
-/** The keys in the token journal by which the token's issuer can revoke it. */
+/** The token-journal keys by which the token's issuer can revoke it. */
 export function externalKeys({ issuer, issuerNames }: AccessClaims): readonly string[] {
   if (issuerNames === undefined) return []
   const { subjects, session, jti } = issuerNames

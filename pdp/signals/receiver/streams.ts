@@ -5,12 +5,12 @@ import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import type { AlgorithmName } from '../../shared/token/algorithms.ts'
 import { RECEIVED_STREAM_SEALED_AS, SILENT, type StoredSignals } from './registration.ts'
 
-/** The configuration of our stream, as the transmitter returned it. */
+/** The configuration of our stream, from the transmitter. */
 export type MadeStream = {
   readonly stream_id: string
   readonly iss: string
   readonly aud: readonly string[]
-  /** Absent: its SETs are signed with the keys that sign the issuer's tokens. */
+  /** The keys of SETs; absent: the keys that sign the issuer's tokens. */
   readonly jwks_uri?: string
 }
 export type ReceivedStream = {
@@ -24,7 +24,6 @@ export type ReceivedStream = {
   /** A digest of the settings that the stream was created with; null before it is created. */
   readonly madeBy: string | null
 }
-/** The state of a stream, for operators. */
 export type StreamState = {
   readonly issuer: string
   readonly delivery: 'push' | 'poll'
@@ -52,7 +51,7 @@ export async function hasStreams(sql: Queries): Promise<boolean> {
   return found?.any === true
 }
 
-/** Creates rows for new registrations, and deletes those of registrations that no longer name a transmitter. */
+/** Creates rows for new registrations, and deletes rows of those without a transmitter. */
 export async function alignRows(sql: Queries, masterKeys: MasterKeys): Promise<void> {
   await sql.query(
     `delete from received_stream r using trusted_issuer t where t.issuer = r.issuer and not t.document ? 'ssf'`,
@@ -76,7 +75,7 @@ export async function alignRows(sql: Queries, masterKeys: MasterKeys): Promise<v
 export const pushAuthorization = (masterKeys: MasterKeys, { authorizationSealed }: ReceivedStream): string =>
   open(masterKeys.derive(RECEIVED_STREAM_SEALED_AS), RECEIVED_STREAM_SEALED_AS, authorizationSealed)
 
-/** Takes or renews the lease of every stream that no other process holds, and returns the streams that `holder` has then. */
+/** Takes or renews the lease of each stream that no other process has. Returns the streams of `holder`. */
 export async function leaseStreams(sql: Queries, holder: string, leaseMs: number): Promise<readonly ReceivedStream[]> {
   await sql.query(
     `update received_stream set lease_holder = $1, leased_until = now() + make_interval(secs => $2)
@@ -94,7 +93,7 @@ export async function leaseStreams(sql: Queries, holder: string, leaseMs: number
 export const releaseStreams = (sql: Queries, holder: string): Promise<unknown> =>
   sql.query('update received_stream set lease_holder = null, leased_until = null where lease_holder = $1', [holder])
 
-/** The stream whose transmitter pushes to this id; null when there is none. */
+/** The stream whose transmitter pushes to this id; null: none. */
 export async function pushedStream(sql: Queries, receiverId: string): Promise<ReceivedStream | null> {
   const [row] = await sql.query<ReceivedStream>(
     `select ${COLUMNS} from received_stream r join trusted_issuer t using (issuer)
@@ -104,7 +103,7 @@ export async function pushedStream(sql: Queries, receiverId: string): Promise<Re
   return row ?? null
 }
 
-/** A digest of the settings that a stream is created with, without the secret, which does not change the stream. */
+/** A digest of the settings that determine a stream. The secret is left out, since it changes nothing in the stream. */
 export const settingsOf = ({ ssf: { secret_sealed: _, on_silence: _s, ...ssf } }: ReceivedStream): string =>
   hash('sha256', JSON.stringify(ssf), 'base64url')
 

@@ -31,10 +31,10 @@ const POLL_MS = 60_000
 const TOKEN_MARGIN_MS = 10_000
 const TOKEN_MS_MAX = 3_600_000
 
-/** Thrown when the transmitter's answer is not one of those expected. */
+/** The transmitter gave an unexpected answer. */
 export class TransmitterError extends Error {
   override readonly name = 'TransmitterError'
-  /** Null: the answer itself is malformed. */
+  /** The answer's status; null: the answer itself is malformed. */
   readonly status: number | null
   constructor(message: string, status: number | null = null, cause?: unknown) {
     super(message, { cause })
@@ -43,7 +43,7 @@ export class TransmitterError extends Error {
 }
 
 export type TransmitterSettings = {
-  /** `iss` of its SETs. */
+  /** The `iss` of the transmitter's SETs. */
   readonly issuer: string
   readonly metadataUri: string | null
   readonly authorization: StoredSignals['authorization']
@@ -78,7 +78,7 @@ export function createTransmitter(
   let token: Token | null = null
   let fetching: Promise<Token> | null = null
 
-  /** The current token, fetched once for all calls that need it. */
+  /** The present token. Simultaneous calls share one fetch. */
   async function bearer(): Promise<Token> {
     if (tokenEndpoint === undefined) return { value: settings.secret(), untilMs: Number.POSITIVE_INFINITY }
     if (token !== null && clock() < token.untilMs) return token
@@ -105,7 +105,7 @@ export function createTransmitter(
     try {
       return await asked(used)
     } catch (err) {
-      // The token was refused before its expiry, for example since the transmitter was restarted, so a new one is fetched once.
+      // A token may be refused before its expiry, for example after a restart of the transmitter: then a new one is fetched, once.
       const isEnded = err instanceof TransmitterError && err.status === 401
       if (!isEnded || tokenEndpoint === undefined) throw err
       if (token === used) token = null
@@ -186,7 +186,7 @@ export function wellKnown(issuer: string): string {
 }
 
 function parseMetadata(found: JsonMembers | null, { url, issuer }: { url: string; issuer: string }): Metadata {
-  // Without this, one tenant's metadata could be used for another tenant of the same server.
+  // Refused, because one tenant's metadata could else serve for another tenant of the same server.
   if (found?.issuer !== issuer)
     throw new TransmitterError(`${url} is the metadata of another issuer${describeSlash(issuer, found?.issuer)}`)
   const urlAt = (name: string): string | null => {

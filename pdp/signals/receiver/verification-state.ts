@@ -1,4 +1,4 @@
-/** Makes the `state` of verification events that we ask for, so that every node can recognize it, also after a restart. */
+/** Makes the `state` of requested verification events, which all nodes can recognize, even after a restart. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
 

@@ -7,17 +7,17 @@ import { findSigner } from '../../shared/token/signature.ts'
 import { SetError } from '../set/errors.ts'
 import { parseSet, parseSetClaims, type SetClaims } from '../set/set.ts'
 
-/** Claims that a SET of one stream must have. */
+/** The claims that a stream's SETs must have. */
 export type Expected = {
   readonly iss: string
-  /** Audiences, of which the SET must have at least one. */
+  /** Audiences, of which a SET must have one. */
   readonly aud: readonly string[]
   readonly keys: KeySource
   readonly algorithms: readonly AlgorithmName[]
 }
 
 const FUTURE_MS = 60_000
-/** The oldest SET that is accepted. An older one may have been seen and forgotten. Transmitters keep undelivered SETs for days. */
+/** The greatest age of a SET: an older one may have been seen and forgotten. Transmitters keep undelivered SETs for days. */
 const AGE_MAX_MS = 7 * 86_400_000
 /** How long the id of a seen SET is kept: a day longer than it is accepted. */
 export const SEEN_KEPT_MS = AGE_MAX_MS + 86_400_000

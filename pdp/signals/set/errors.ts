@@ -1,4 +1,4 @@
-/** Why a SET is refused: the codes that a receiver answers with (RFC 8935 section 2.4). */
+/** The codes by which a receiver refuses a SET (RFC 8935 section 2.4). */
 export const SET_ERROR_CODES = [
   'invalid_request', // it is not a SET, or its claims are not of the required form
   'invalid_key', // no key of the issuer verifies it

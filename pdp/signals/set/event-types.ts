@@ -34,9 +34,9 @@ export const RISC_EVENTS = {
 } as const
 
 const own = (issuer: string, name: string): string => `${issuer.replace(/\/$/, '')}/events/${name}`
-/** An event of our own, since CAEP has none that says that an organization's entitlements changed. */
+/** Our own event for changed entitlements of an organization, which CAEP lacks. */
 export const entitlementUpdated = (issuer: string): string => own(issuer, 'entitlement-updated')
-/** An event of our own, since CAEP has none that says that a client may no longer act for a person. */
+/** Our own event for a client that may no longer act for a person, which CAEP lacks. */
 export const delegationEnded = (issuer: string): string => own(issuer, 'delegation-ended')
 
 /** The one event of a SET: its type, and the members that its type defines. */

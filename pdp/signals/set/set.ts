@@ -21,18 +21,18 @@ const FORBIDDEN_CLAIMS = ['exp', 'sub'] as const
 export type SetClaims = {
   readonly iss: string
   readonly aud: readonly string[]
-  /** Seconds since the epoch. */
+  /** The time of the SET in seconds since the epoch. */
   readonly iat: number
   readonly jti: string
   /** The same for all events of one cause. */
   readonly txn: string | null
-  /** When the event happened, in seconds since the epoch (RFC 8417 section 2.2), for events without `event_timestamp`. */
+  /** The time of the event in seconds since the epoch (RFC 8417 section 2.2), for events without `event_timestamp`. */
   readonly toe: number | null
   readonly subject: SubjectIdentifier
   readonly event: SecurityEvent
 }
 
-/** A decoded SET, of which nothing is verified but its type. Throws SetError `invalid_request`. */
+/** A decoded SET with a checked type, but otherwise unverified. Throws SetError `invalid_request`. */
 export function parseSet(text: string): Jws {
   const jws = parseJws(text, SET_CHARS_MAX)
   if (jws === null) throw invalid('the SET is not a compact JWS (RFC 7515), or uses extensions')
@@ -40,7 +40,7 @@ export function parseSet(text: string): Jws {
   return jws
 }
 
-/** Throws SetError `invalid_request`, whose message names the claim. */
+/** The claims. Throws SetError `invalid_request` that names the wrong claim. */
 export function parseSetClaims(payload: JsonMembers): SetClaims {
   const forbidden = FORBIDDEN_CLAIMS.find((name) => payload[name] !== undefined)
   if (forbidden !== undefined) throw invalid(`a SET must not have the claim ${forbidden}`)

@@ -6,7 +6,7 @@ import { textIssue } from '../../shared/domain/json.ts'
 import { members } from '../../shared/token/jws.ts'
 import { SetError } from './errors.ts'
 
-/** One principal, named in one way. */
+/** A principal with a single name. */
 export type SimpleSubject =
   | { readonly format: 'account'; readonly uri: string }
   | { readonly format: 'email'; readonly email: string }
@@ -19,7 +19,7 @@ export type SimpleSubject =
   | { readonly format: 'jwt_id'; readonly iss: string; readonly jti: string }
   | { readonly format: 'saml_assertion_id'; readonly issuer: string; readonly assertion_id: string }
   | { readonly format: 'ip-addresses'; readonly 'ip-addresses': readonly string[] }
-/** A complex one is named by several parts; SSF 1.0 section 3.3 allows others than those that it names. */
+/** A subject; a complex one has several parts, also others than those in SSF 1.0 section 3.3. */
 export type SubjectIdentifier =
   | SimpleSubject
   | { readonly format: 'complex'; readonly parts: ReadonlyMap<string, SimpleSubject> }
@@ -35,7 +35,7 @@ const FORMS = {
   email: { email: /^[^\s@]+@[^\s@]+$/u },
   iss_sub: { iss: null, sub: null },
   opaque: { id: null },
-  // E.164.
+  // A phone number in the form of E.164.
   phone_number: { phone_number: /^\+[1-9]\d{1,14}$/ },
   did: { url: /^did:[a-z0-9]+:[\x21-\x7e]+$/ },
   uri: { uri: URI },
@@ -45,8 +45,8 @@ const FORMS = {
 const isForm = (format: string): format is keyof typeof FORMS => Object.hasOwn(FORMS, format)
 
 /**
- * RFC 9493 section 3: all members that the format requires, and no others. `place` is named in the error. `unknownParts`: what
- * happens to a part of a complex subject, other than the user, whose format we do not know. Throws SetError `invalid_request`.
+ * Reads a subject with exactly the members of its format (RFC 9493 section 3). `place` is named in the error. `unknownParts`: the treatment
+ * of parts of a complex subject, other than the user, in unknown formats. Throws SetError `invalid_request`.
  */
 export function parseSubject(
   value: unknown,
@@ -59,14 +59,14 @@ export function parseSubject(
   if (names.length === 0 || names.length > PARTS_MAX) throw invalid(`${place} has not 1 to ${PARTS_MAX} members`)
   const wrong = names.find((name) => !PART_NAME.test(name))
   if (wrong !== undefined) throw invalid(`${place} has a member whose name is malformed`)
-  // The part `user` is never left out: an event without it would be acknowledged, but end nothing.
+  // The part `user` is kept in any case: an event without it would be acknowledged but end nothing.
   const isKept = (name: string): boolean => name === 'user' || !isOfUnknownFormat(given[name])
   const known = unknownParts === 'refused' ? names : names.filter(isKept)
   const parts = known.map((name) => [name, parseSimple(given[name], `${place}.${name}`)] as const)
   return { format: 'complex', parts: new Map(parts) }
 }
 
-/** Is it in a format that we do not know? RFC 9493 section 3 allows further ones, such as a vendor's for its devices. */
+/** True for an unknown format. RFC 9493 section 3 allows more formats, such as a vendor's for devices. */
 function isOfUnknownFormat(value: unknown): boolean {
   const { format } = members(value) ?? {}
   return typeof format === 'string' && !isForm(format) && !['complex', 'aliases', 'ip-addresses'].includes(format)
@@ -127,12 +127,11 @@ function requireMembers(given: JsonMembers, names: readonly string[], place: str
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= TEXT_CHARS_MAX && textIssue(value) === null
 
-/** The subject as JSON. */
 export function formatSubject(subject: SubjectIdentifier): JsonMembers {
   return subject.format === 'complex' ? { format: 'complex', ...Object.fromEntries(subject.parts) } : subject
 }
 
-/** A text that is equal for identical subjects, whatever the order of their members. */
+/** A text that is equal for equal subjects, whatever their members' order. */
 export function subjectKey(subject: SubjectIdentifier): string {
   return JSON.stringify(sorted(formatSubject(subject)))
 }

@@ -1,4 +1,4 @@
-/** The configuration of a stream as its receiver reads and writes it (SSF 1.0 section 8.1.1), and our metadata (section 7.1). */
+/** A stream's configuration for its receiver (SSF 1.0 section 8.1.1), and our metadata (section 7.1). */
 import { type MasterKeys, open, seal } from '../../shared/base/encryption.ts'
 import { type GuardedPost, TargetRefused } from '../../shared/base/guarded-post.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
@@ -8,7 +8,7 @@ import type { Stream, StreamRequest, SubjectFormat } from './streams.ts'
 
 export const PUSH = 'urn:ietf:rfc:8935'
 export const POLL = 'urn:ietf:rfc:8936'
-/** The shortest time between two verifications that we allow, in seconds. */
+/** The least number of seconds between two verifications. */
 export const VERIFICATION_INTERVAL = 30
 export const SUBJECT_FORMATS: readonly SubjectFormat[] = ['complex', 'iss_sub']
 
@@ -23,7 +23,7 @@ export const SSF_PATHS = {
 } as const
 const urlOf = (issuer: string, path: string): string => issuer.replace(/\/$/, '') + path
 
-/** The transmitter's metadata, whose URLs follow from the configured issuer alone. */
+/** The transmitter's metadata. All URLs come from the configured issuer. */
 export function metadataOf(issuer: string, jwksUri: string): JsonObject {
   return {
     spec_version: '1_0',
@@ -66,7 +66,7 @@ const suppliedByUs = (issuer: string, stream: Stream): JsonObject => ({
 
 const pollUrl = (issuer: string, id: string): string => urlOf(issuer, `${SSF_PATHS.poll}/${id}`)
 
-/** Members that a receiver may send; others are ignored. */
+/** Members from a receiver that count; all others are ignored. */
 export type StreamBody = {
   readonly delivery?: {
     readonly method: string
@@ -143,7 +143,7 @@ function deliveryOf(
   }
   if (authorization !== undefined)
     return { endpointUrl: url, authorizationSealed: sealAuthorization(deps.masterKeys, id, authorization) }
-  // The field is never shown, so a receiver that sends back what it has read lacks it; the stored one stays.
+  // The field is never shown, so a receiver that returns what it has read lacks it: the stored one stays.
   return { endpointUrl: url, authorizationSealed: before?.endpointUrl === url ? before.authorizationSealed : null }
 }
 

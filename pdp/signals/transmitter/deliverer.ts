@@ -19,8 +19,8 @@ export type DelivererDeps = PauseDeps & {
   readonly random: () => number
 }
 /**
- * Delivers one batch of one stream. `wanted`: the number of the stream's newest known event. Throws PdpError `store_unavailable`;
- * SETs that were sent but not recorded are sent again. `nothing`: another process has the lease, or there is nothing to send now.
+ * Delivers a batch of a stream. `wanted`: the number of the newest event known for it. `nothing`: another process has the lease, or no SET
+ * is due. Throws PdpError `store_unavailable`; SETs that were sent but not recorded are sent again.
  */
 export type Deliver = (id: string, wanted: number) => Promise<'more' | 'nothing' | 'failed'>
 
@@ -92,14 +92,14 @@ async function settle(
 
 /** How long a lease lasts: longer than a batch with its last call, so that its holder ends before it. */
 const LEASE_SECONDS = 16
-/** The most SETs of one stream's turn, and of all turns taken together: the first one must not wait for too many signatures. */
+/** How many SETs a stream's turn has, and all turns that are taken together: the first must not wait for too many signatures. */
 const BATCH_MAX = 20
 const SETS_MAX = 100
 const TAKEN_MAX = 50
 const ENDED_MAX = 200
 
 type Leased = { readonly stream: Stream; readonly sets: readonly PendingSet[]; readonly more: boolean }
-/** The result of a turn. `jtis`: the SETs that need not be sent again. */
+/** The result of a turn. `jtis`: SETs that must not be sent again. */
 type Ended = {
   readonly stream: Stream
   readonly jtis: readonly string[]
@@ -127,7 +127,7 @@ const GIVE_BACK = `
   update signal_stream s set lease_id = null, lease_until = null,
     announced_number = case when s.status = 'paused' and s.announced_number = q.announced then null else s.announced_number end
   from unnest($1::text[], $2::bigint[]) q(id, announced) where s.stream_id = q.id and s.lease_id = $3`
-// The rows of streams are locked before those of SETs, as everywhere, which prevents deadlocks.
+// Locks streams' rows before SETs', in the same order as everywhere, to prevent deadlocks.
 const END = `
   with locked as materialized (
     select s.stream_id from signal_stream s where s.stream_id = any($1) order by s.stream_id for update),
@@ -167,7 +167,7 @@ function createLeases(deps: QueueDeps & { readonly sql: Queries; readonly feed: 
     fail: (end, error) => end.fail(error),
   })
   return {
-    /** Takes the lease; null when another process has it or nothing is to be sent. `wanted`: as in Deliver. */
+    /** Takes the lease; null: another process has it, or no SET is due. `wanted`: as in Deliver. */
     take: (id: string, wanted: number) =>
       new Promise<Leased | null>((done, fail) => takes.add({ id, wanted, done, fail })),
     /** Records what was delivered, and gives the lease back, unless another process has taken it over meanwhile. */
@@ -190,7 +190,7 @@ async function takeAll(deps: Parameters<typeof createLeases>[0], asks: readonly 
       streams.map((stream) => ({
         stream,
         ahead: isEnabled(stream) ? ahead : null,
-        // After a failure, a single SET is tried rather than a batch.
+        // After a failure, one SET is tried instead of a batch.
         countMax: stream.attemptsCount > 0 ? 1 : countMax,
       })),
     )
@@ -207,7 +207,7 @@ async function takeAll(deps: Parameters<typeof createLeases>[0], asks: readonly 
     )
     for (const ask of asks) ask.done(leases.get(ask.id) ?? null)
   } catch (err) {
-    // The Batcher repeats the other streams without the one that failed, so their leases must be free.
+    // The leases must be free, because the Batcher repeats the other streams without the failed one.
     await giveBack(
       sql,
       streams.map((stream) => ({ ...stream, announcedNumber: null })),

@@ -1,4 +1,4 @@
-/** Turns an event of the outbox into a security event for one receiver, if the receiver may see it. */
+/** Makes a security event for one receiver from an event of the outbox, if the receiver may see it. */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../shared/domain/json.ts'
 import type { OutboxEventType } from '../../shared/domain/outbox/events.ts'
 import { CAEP_EVENTS, delegationEnded, entitlementUpdated } from '../set/event-types.ts'
@@ -13,14 +13,14 @@ export type OutboxRow = {
   readonly organization: string | null
   readonly atMs: number
   readonly data: JsonObject
-  /** Each organization of the event, with itself and those above it. A deleted one is absent. */
+  /** The organizations of the event, each with itself and all above it. Deleted ones are absent. */
   readonly ancestors: ReadonlyMap<string, readonly string[]>
 }
 /** The facts that decide which events a receiver gets. */
 export type Audience = {
   /** Organizations; each that is not null must be the event's organization or above it. */
   readonly bounds: readonly (string | null)[]
-  /** The app whose roles the receiver may see. */
+  /** The app whose roles the receiver may see; null: no app. */
   readonly app: string | null
   readonly subjectFormat: SubjectFormat
   readonly eventsDelivered: ReadonlySet<string>
@@ -42,14 +42,14 @@ const TYPES: { readonly [type in OutboxEventType]?: (issuer: string) => string }
   'session.established': () => CAEP_EVENTS.sessionEstablished,
   'assurance.changed': () => CAEP_EVENTS.assuranceLevelChange,
 }
-/** Events at every sign-in, which only receivers get that request them by name. */
+/** Events of each sign-in: only receivers that name them get them. */
 const ON_REQUEST: ReadonlySet<string> = new Set([CAEP_EVENTS.sessionEstablished, CAEP_EVENTS.assuranceLevelChange])
-/** All event types that this transmitter sends, except for those about a stream. */
+/** All event types that this transmitter sends, besides those about a stream. */
 export const eventsSupported = (issuer: string): readonly string[] => [
   ...new Set(Object.values(TYPES).map((uri) => uri(issuer))),
 ]
 
-/** The event types that a receiver gets. `eventsRequested` null: it did not name any. */
+/** The event types for a receiver. `eventsRequested`: null if it named none. */
 export const eventsDelivered = (
   issuer: string,
   { eventsRequested }: Pick<Stream, 'eventsRequested'>,
@@ -177,6 +177,6 @@ const textsOf = (value: JsonValue | undefined): readonly string[] =>
   listOf(value).filter((item) => typeof item === 'string')
 const recordOf = (value: JsonValue): JsonObject => (isJsonObject(value) ? value : {})
 
-/** The organizations that an event names. */
+/** All organizations in an event. */
 export const organizationsOf = ({ organization, data }: Pick<OutboxRow, 'organization' | 'data'>): readonly string[] =>
   organization === null ? textsOf(data.tenants) : [organization]

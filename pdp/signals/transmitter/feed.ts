@@ -1,25 +1,25 @@
-/** Follows the outbox: reads new events once for all streams, keeps the newest in memory, and calls listeners. */
+/** Follows the outbox: reads each new event once for all streams, keeps the newest in memory, and calls listeners. */
 import type { Queries } from '../../engine/store/directory.ts'
 import { newestEvent, numberEvents } from '../../engine/store/number-events.ts'
 import { type OutboxRow, organizationsOf } from './events.ts'
 
 const POLL_MS = 250
-/** The delay between a commit of this process and the reading, which serves all commits in it; a longer one while many come. */
+/** The delay between a commit here and the reading, so that one reading serves several commits; longer while many come. */
 const POKED_MS = 5
 const POKED_AGAIN_MS = 25
 const KEPT_MAX = 5_000
 const PAGE_MAX = 500
 
 export type Feed = {
-  /** The newest number that this process knows. */
+  /** The highest event number that this process knows. */
   newest(): number
-  /** Events with numbers after `after`, in order, at most `PAGE_MAX`. [] when this process knows of none yet. */
+  /** The events after number `after` in order, at most `PAGE_MAX`; empty: this process knows none yet. */
   after(after: number): Promise<readonly OutboxRow[]>
   /** Does what `after` does, including all events that were committed before the call. */
   fresh(after: number): Promise<readonly OutboxRow[]>
   /** Does what `after` does from memory alone; null when some of the events are not in memory. */
   recent(after: number): readonly OutboxRow[] | null
-  /** To be called after a transaction of this process was committed: there may be new events. */
+  /** Must be called after a transaction of this process, which may have made events. */
   poke(): void
   /** Calls `listener` when there are new events, until the returned function is called. */
   subscribe(listener: () => void): () => void
@@ -37,7 +37,7 @@ const ANCESTORS = `
       where o.parent_id is not null and up.depth < 100)
   select id, array_agg(above) as above from up group by id`
 
-/** `onError`: called when the database did not answer; it is asked again. */
+/** `onError` is called when the database does not answer; the feed tries again. */
 export function createFeed(deps: { readonly sql: Queries; readonly onError: (error: unknown) => void }): Feed {
   const { sql, onError } = deps
   const listeners = new Set<() => void>()
@@ -95,7 +95,7 @@ export function createFeed(deps: { readonly sql: Queries; readonly onError: (err
   }
 }
 
-/** Calls `follow` at once, then every `POLL_MS`, and sooner after a poke. It returns whether there were new events, and never throws. */
+/** Calls `follow` at once, every `POLL_MS`, and earlier after a poke. It tells whether there were new events, and never throws. */
 function createTurns(follow: () => Promise<boolean>) {
   let following: Promise<void> | null = null
   let isPokedAgain = false

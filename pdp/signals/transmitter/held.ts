@@ -1,4 +1,4 @@
-/** Limits the events that a stream holds while its receiver does not take them to the published bound. */
+/** Keeps the events that a stream stores for an absent receiver within the published bound. */
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Feed } from './feed.ts'
 import { type PauseDeps, pauseStream } from './pause.ts'
@@ -7,20 +7,20 @@ import { lockStream, STREAM_COLUMNS, type Stream } from './streams.ts'
 
 /** Published bound: an enabled stream that holds more is paused, and a paused one loses the oldest of them. */
 export const HELD_MAX = 100_000
-/** How long after enabling its stream a receiver has time to take the held events. */
+/** How many seconds a receiver has to take stored events after its stream is enabled. */
 const LEFT_SECONDS = 3_600
-/** Events are dropped once the bound is exceeded by this factor, so that one event reports many dropped ones. */
+/** Events are dropped beyond the bound times this factor, so that one notice covers many. */
 const SLACK = 1.1
 
 export type HeldDeps = PauseDeps & {
   readonly feed: Pick<Feed, 'after' | 'newest'>
   readonly heldMax: number
 }
-/** `isLeft`: true when the receiver has taken nothing for LEFT_SECONDS since the stream was enabled. */
+/** `isLeft`: true if the receiver took nothing for LEFT_SECONDS after the stream was enabled. */
 const HELD_COLUMNS = `${STREAM_COLUMNS}, s.held_from as "heldFrom", s.held_seq as "heldSeq", s.held_count as "heldCount",
   greatest(s.created_at, s.enabled_at, s.last_delivered_at) < now() - make_interval(secs => ${LEFT_SECONDS}) as "isLeft"`
 
-/** Continues the count of held events, and pauses or drops if there are too many. False: there is more to count. */
+/** Goes on counting stored events, and pauses the stream or drops events if there are too many. False: more are to be counted. */
 export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   const { sql, feed, heldMax } = deps
   const ahead = { after: feed.after, upTo: feed.newest() }
@@ -58,7 +58,7 @@ export async function lookAtHeld(deps: HeldDeps, id: string): Promise<boolean> {
   return true
 }
 
-/** Drops the oldest events, and stores an event that says so; the receiver gets it before the events that are left. */
+/** Drops the oldest events and stores an event about it, which the receiver gets before the remaining ones. */
 async function drop(
   deps: HeldDeps,
   { id, cursor: before }: Stream,

@@ -1,4 +1,4 @@
-/** Pauses a stream that cannot continue. Its receiver gets an event about it first (SSF 1.0 section 8.1.5), and the status says why. */
+/** Pauses a stream that cannot go on. First its receiver gets an event about it (SSF 1.0 section 8.1.5); the status tells the reason. */
 
 import type { Queries, Sql } from '../../engine/store/directory.ts'
 import type { GuardedPost } from '../../shared/base/guarded-post.ts'
@@ -23,7 +23,7 @@ export async function pauseStream(deps: PauseDeps, { id }: Pick<Stream, 'id'>, r
     const members = { status: 'paused', reason }
     const set = await tellReceiver(deps, sql, { stream, type: STREAM_EVENTS.streamUpdated, members })
     if (stream.endpointUrl === null) await stop(sql, id, { reason, announced: set.number })
-    // The event is sent once and out of order, because the SETs before it cannot be delivered.
+    // The event is sent only once and before others, since the SETs ahead of it cannot be delivered.
     else await sql.query('delete from signal_pending where stream_id = $1 and number = $2', [id, set.number])
     return { set, stream }
   })
@@ -49,7 +49,7 @@ const stop = (
     [id, reason, announced],
   )
 
-/** Logs the outcome, without the SET itself, which says who did what. */
+/** Logs the outcome without the SET, which contains who did what. */
 export function noteOutcome(
   { log }: { readonly log: Log },
   { id: stream, client }: Pick<Stream, 'id' | 'client'>,

@@ -26,7 +26,7 @@ export type PollDeps = QueueDeps & {
 
 const NOTHING: PollAnswer = { sets: {}, moreAvailable: false }
 
-/** Null for an unknown stream, for another receiver's, and for one whose events are pushed. */
+/** The answer to a poll; null: the stream is unknown, another receiver's, or pushed. */
 export async function pollStream(
   deps: PollDeps,
   receiver: Receiver,

@@ -75,13 +75,13 @@ function describe(body: Buffer | null): string {
   }
 }
 
-/** Milliseconds of a Retry-After field in seconds (RFC 9110 section 10.2.3). */
+/** The wait of a Retry-After field in milliseconds (RFC 9110 section 10.2.3). */
 function retryAfterOf(value: string | undefined): number | null {
   if (value === undefined || !/^\d{1,9}$/.test(value)) return null
   return Math.min(Number(value), RETRY_AFTER_SECONDS_MAX) * 1_000
 }
 
-/** A system error code, such as ECONNREFUSED; never a message, which could hold the query of the URL. */
+/** The system's error code, such as ECONNREFUSED. Its message could contain the URL's query. */
 function reasonOf(error: unknown): string {
   if (error instanceof TargetRefused) return `the endpoint ${error.message}`
   if (!(error instanceof Error)) return 'failed'

@@ -1,4 +1,4 @@
-/** The SETs that a stream has to send. They are stored before they are sent, so that a retry has the same bytes. */
+/** The SETs to send on a stream. They are stored first, so that a repetition has the same bytes. */
 import { createHmac } from 'node:crypto'
 import type { Queries } from '../../engine/store/directory.ts'
 import type { MasterKeys } from '../../shared/base/encryption.ts'
@@ -100,7 +100,7 @@ async function draw(
   return { stream, old, cursor, lostCount, more, sets: await signed(deps, stream, read.drafts) }
 }
 
-/** A held SET whose key has left the published key set is signed again, with the same claims and `jti`. */
+/** Signs a stored SET again, with the same claims and `jti`, if its key is no longer published. */
 async function withPublishedKey(deps: QueueDeps, sql: Queries, stream: Stream, set: PendingSet): Promise<PendingSet> {
   if (deps.publishedKids().has(set.kid)) return set
   const again = await deps.signSet(set.claims)
@@ -129,7 +129,7 @@ export async function tellReceiver(
 
 type Signed = PendingSet & { readonly seq: number | null; readonly atMs: number }
 
-/** Signs one SET after the other, to leave the threads that sign to the tokens of callers. */
+/** Signs SETs one by one, so that the signing threads stay free for callers' tokens. */
 async function signed(deps: QueueDeps, stream: Stream, drafts: readonly Draft[]): Promise<readonly Signed[]> {
   const sets: Signed[] = []
   for (const { content, row } of drafts) {
@@ -150,7 +150,7 @@ async function signed(deps: QueueDeps, stream: Stream, drafts: readonly Draft[])
   return sets
 }
 
-/** The new position of a stream in the outbox, and the SETs for the events up to it. */
+/** A stream's new position in the outbox, with the SETs for the events up to it. */
 type Move = {
   readonly stream: Stream
   readonly cursor: number
@@ -175,7 +175,7 @@ const STORE = `
       p(id, number, seq, jti, kid, claims, token, at) join moved m on m.stream_id = p.id)
   select stream_id as id from moved`
 
-/** Stores the moves. @returns the streams whose move was stored, or that had none to store. */
+/** Stores the moves. @returns the streams without a move, or with a stored one. */
 async function store(sql: Queries, all: readonly Move[]): Promise<ReadonlySet<string>> {
   const isMove = ({ stream, cursor, sets }: Move): boolean => cursor !== stream.cursor || sets.length > 0
   const moves = all.filter(isMove)
@@ -202,7 +202,7 @@ async function store(sql: Queries, all: readonly Move[]): Promise<ReadonlySet<st
   return new Set([...still, ...rows.map(({ id }) => id)])
 }
 
-/** The `jti` of an event on a stream: the same whenever it is sent, so the receiver knows a repetition. Keyed: others cannot compute it. */
+/** The `jti` of an event on a stream: equal in each repetition, so that the receiver knows it, and keyed, so that others cannot. */
 export function jtiOf(masterKeys: MasterKeys, stream: string, event: string): string {
   const [key] = masterKeys.derive(SIGNALS_PURPOSE)
   return createHmac('sha256', key)
@@ -214,13 +214,13 @@ export function jtiOf(masterKeys: MasterKeys, stream: string, event: string): st
 
 const jsonOf = (value: object): JsonObject => JSON.parse(JSON.stringify(value))
 
-/** Published bound: an event that could not be delivered for this long is dropped, and an event `stream-updated` says so. */
+/** The published time after which an undelivered event is dropped; an event `stream-updated` reports this. */
 const HELD_MS_MAX = 7 * 86_400_000
 /** The most events of other streams that one call passes over. */
 const PASSED_MAX = 5_000
 
 type Ahead = {
-  /** Events with numbers after this one, in order; [] at the end. */
+  /** The events after this number, in order; empty at the end. */
   after(seq: number): Promise<readonly OutboxRow[]>
   /** The last number to be read: later events wait until the stream's settings have been read again. */
   readonly upTo: number
@@ -235,13 +235,13 @@ const aboutStream = (stream: Pick<Stream, 'id'>, type: string, members: JsonObje
 
 /** The facts that decide which events a stream gets. */
 type Listener = {
-  /** Null when the client no longer exists. */
+  /** The rights of the stream's client; null: the client no longer exists. */
   readonly audience: Audience | null
   /** Subjects about which the receiver wants no events. */
   readonly removed: readonly SubjectIdentifier[]
 }
 
-/** At most `countMax` events of the stream, in order, and one more about the stream when some were dropped. */
+/** At most `countMax` of the stream's events in order, and one about the stream if some were dropped. */
 export async function readAhead(
   of: Listener & {
     readonly issuer: string
@@ -268,7 +268,7 @@ export async function readAhead(
     more = rows.length > 0
     for (const row of rows) {
       if (drafts.length === countMax) break
-      // Numbers have no gaps, so an event that is missing was deleted from the outbox.
+      // A gap in the numbers, which have none, means that the outbox has deleted events.
       const missing = row.seq - cursor - 1
       const isLate = row.atMs < of.nowMs - HELD_MS_MAX
       cursor = row.seq

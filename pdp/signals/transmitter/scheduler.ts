@@ -1,4 +1,4 @@
-/** Decides which streams to serve: at once those that a new event is for, and every second all that are due. */
+/** Decides which streams to serve: those of a new event at once, and every second all that are due. */
 
 import type { Queries } from '../../engine/store/directory.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -8,13 +8,13 @@ import type { Feed } from './feed.ts'
 import { STREAM_COLUMNS, type Stream } from './streams.ts'
 
 const SWEEP_MS = 1_000
-/** The most calls to receivers at once, and how many of them to receivers whose last call failed, so that others do not wait. */
+/** How many calls to receivers may run, and how many of them to receivers that failed last, so that others need not wait. */
 const RUNNING_MAX = 1_000
 const FAILING_RUNNING_MAX = 100
-/** The cursor of a stream without events is moved on when it is this far behind, and once a minute, so that it shows no lag. */
+/** How far the cursor of a stream without events may be behind. It also moves once a minute, so that the stream shows no lag. */
 const PASSED_MIN = 200
 const PASSED_MS = 60_000
-/** A stream's held events are counted again when this part of its bound was added to the outbox. */
+/** Stored events of a stream are counted again when the outbox has grown by this part of the stream's bound. */
 const COUNTED_SHARE = 0.01
 /** A pushed stream without events for this long gets a verification event, unasked, as a sign of life (SSF 1.0 section 8.1.4). */
 const SILENT_SECONDS = 3_600
@@ -26,7 +26,7 @@ type Row = Stream & {
   readonly hasPending: boolean
   readonly isSilent: boolean
 }
-/** SQL: does the row `s` of signal_stream need a sign of life? */
+/** SQL: true if row `s` of signal_stream needs a sign of life. */
 export const SILENT = `s.status = 'enabled' and s.endpoint_url is not null and s.attempts_count = 0
   and greatest(s.created_at, s.last_delivered_at, s.verified_at) < now() - make_interval(secs => ${SILENT_SECONDS})`
 const SURVEY = `
@@ -40,11 +40,11 @@ const PASS = `
     select stream_id from signal_stream where stream_id = any($1) for update skip locked)`
 
 type Scheduler = {
-  /** To be called when there may be something to send on this stream. */
+  /** Must be called when this stream may have something to send. */
   wake(id: string): void
-  /** To be called when streams were written: all are read again at once. */
+  /** Must be called after writes of streams: all are then read again. */
   refresh(): void
-  /** Resolves at the next wake of the stream, when another wait for it begins, and when `signal` ends it. */
+  /** Resolves at the stream's next wake, when another wait begins, and at the end of `signal`. */
   wait(id: string, signal: AbortSignal): Promise<'woken' | 'ended'>
   close(): Promise<void>
 }
@@ -76,7 +76,7 @@ export function createScheduler(deps: {
     if (entries.get(id)?.row.endpointUrl !== null) rounds.begin(id, isFailing)
   }
   function announce(event: OutboxRow): void {
-    // A stream whose last call failed is served by the sweep, when its retry is due.
+    // A stream that failed last is left to the sweep, when its retry is due.
     for (const { row } of entries.announce(event)) if (row.attemptsCount === 0) wake(row.id)
   }
   const follow = createFollower(feed, { onEvent: announce, onRestored: entries.forget })
@@ -121,7 +121,7 @@ export function createScheduler(deps: {
   }
 }
 
-/** Calls `sweep` every second and on request, one at a time; all requests during a sweep are served by one more. */
+/** Runs `sweep` every second and on request, one at a time. All requests during a sweep share the next one. */
 function createSweeps(sweep: () => Promise<void>) {
   let isOutdated = false
   let closed = false
@@ -169,7 +169,7 @@ function createFollower(
   }
 }
 
-/** The streams as the latest sweep read them. */
+/** The streams, as of the last sweep. */
 function createEntries(issuer: string, feed: Feed) {
   let entries: ReadonlyMap<string, Entry> = new Map()
   let bounded: ReadonlyMap<string | null, readonly Entry[]> = new Map()
@@ -207,7 +207,7 @@ function createEntries(issuer: string, feed: Feed) {
   }
 }
 
-/** `passed`: none of the new events is for this stream. */
+/** `passed`: the new events are all for other streams. */
 function stateOf(
   { row, wanted }: Entry,
   { newest, behindMin }: { readonly newest: number; readonly behindMin: number },
@@ -229,7 +229,7 @@ function createLeastBehind(): () => number {
   }
 }
 
-/** Counts the events that streams hold, outside of the sweeps, so that no stream waits for the count. */
+/** Counts stored events of streams outside of the sweeps, so that no stream waits for it. */
 function createHeldCounts(deps: {
   readonly heldMax: number
   readonly onHolding: (id: string) => Promise<boolean>
@@ -242,7 +242,7 @@ function createHeldCounts(deps: {
   let counting: Promise<void> | null = null
   let closed = false
 
-  /** The stream does not deliver, and there are so many events since its cursor that it may hold too many. */
+  /** True if the stream does not deliver and may store too many events, by their number since its cursor. */
   const isHolding = ({ status, endpointUrl, attemptsCount, cursor }: Row, newest: number): boolean =>
     newest - cursor > heldMax && (status === 'paused' || endpointUrl === null || attemptsCount > 0)
 
@@ -285,7 +285,7 @@ function createWaits() {
   const waits = new Map<string, (why: 'woken' | 'ended') => void>()
   let closed = false
   return {
-    /** False when no poll waits for this stream. */
+    /** Ends a poll's wait for this stream; false: none waits. */
     wake(id: string): boolean {
       const waiting = waits.get(id)
       waiting?.('woken')
@@ -318,7 +318,7 @@ const isSame = (a: Row, b: Row): boolean =>
   a.subjectFormat === b.subjectFormat &&
   String(a.eventsRequested) === String(b.eventsRequested)
 
-/** Runs one round of a stream at a time in this process, and another after it if there were new events meanwhile. */
+/** Runs a stream's rounds one at a time in this process, with another one after each if events came meanwhile. */
 function createRounds(deps: {
   readonly deliver: Deliver
   readonly log: Log

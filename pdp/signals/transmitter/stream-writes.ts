@@ -38,7 +38,7 @@ export type StreamWrites = {
   verify(receiver: Receiver, id: string, state: string | null): Promise<boolean>
   /** The writes of operators, to a stream of any receiver. */
   readonly operator: {
-    /** Sets the status, and sends the receiver an event about it: before the stream stops, or after it was enabled. */
+    /** Sets the status and tells the receiver by an event: before the stream stops, or after it is enabled. */
     setStatus(id: string, change: StatusChange): Promise<boolean>
     verify(id: string): Promise<boolean>
   }
@@ -132,7 +132,7 @@ function operatorWrites({ sql, queue, onWritten }: StreamWritesDeps): StreamWrit
       locked(id, async (tx, stream) => {
         if (stream.status === status) return
         await writeStatus(tx, id, { status, reason })
-        // A disabled stream holds no events, so no event about it is stored either.
+        // A disabled stream stores no events, so none is made about it.
         if (status === 'disabled') return
         const members = { status, ...(reason === null ? {} : { reason }) }
         const told = await tellReceiver(queue, tx, { stream, type: STREAM_EVENTS.streamUpdated, members })

@@ -13,7 +13,7 @@ export type SubjectFormat = 'complex' | 'iss_sub'
 export type Receiver = { readonly client: string; readonly organization: string | null }
 /** The receiver's settings of a stream; null for those that are absent. */
 export type StreamRequest = {
-  /** Null: the receiver polls. */
+  /** The URL to push to; null: the receiver polls. */
   readonly endpointUrl: string | null
   /** The Authorization field for the endpoint, encrypted. */
   readonly authorizationSealed: string | null
@@ -34,9 +34,8 @@ export type Stream = Receiver &
     readonly attemptsCount: number
     readonly failingSinceMs: number | null
   }
-/** The state of a stream, for operators. */
 export type StreamState = Stream & {
-  /** Seconds since the oldest event that is not delivered; 0 when all are delivered. */
+  /** The age, in seconds, of the oldest undelivered event; 0: there is none. */
   readonly lagSeconds: number
   readonly pendingCount: number
   readonly lastError: string | null
@@ -85,7 +84,7 @@ export async function readStream(
   return row ?? null
 }
 
-/** The stream of any receiver, whose row stays locked until the transaction ends; null when it does not exist. */
+/** The stream of any receiver, with its row locked until the transaction's end; null: none. */
 export async function lockStream(sql: Queries, id: string): Promise<Stream | null> {
   const [row] = await sql.query<Stream>(
     `select ${STREAM_COLUMNS} from signal_stream s where s.stream_id = $1 for update`,
@@ -185,7 +184,7 @@ export async function addSubject(sql: Queries, stream: string, subject: SubjectI
   ])
 }
 
-/** False when the receiver has removed as many subjects as it may. */
+/** Removes a subject; false: the receiver has removed as many as it may. */
 export async function removeSubject(sql: Queries, stream: string, subject: SubjectIdentifier): Promise<boolean> {
   const key = subjectKey(subject)
   const rows = await sql.query(

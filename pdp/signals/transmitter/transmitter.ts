@@ -23,7 +23,7 @@ import {
 
 /** How long a long poll waits: less than the time after which proxies give up a request. */
 const LONG_POLL_MS = 20_000
-/** The most transactions at once, so that most connections are left to decisions and writes. */
+/** How many transactions may run at once, so that most connections stay free for decisions and writes. */
 const TRANSACTIONS_MAX = 3
 
 export type TransmitterDeps = QueueDeps & {
@@ -33,7 +33,7 @@ export type TransmitterDeps = QueueDeps & {
   readonly random: () => number
   readonly log: Log
   readonly onOutcome: (outcome: DeliveryOutcome, count: number) => void
-  /** The most events that a stream holds. */
+  /** How many events a stream may store. */
   readonly heldMax?: number
 }
 /** Null means that the receiver has no such stream. All throw PdpError `store_unavailable`. */
@@ -43,11 +43,11 @@ export type Transmitter = StreamWrites & {
   stream(receiver: Receiver, id: string): Promise<Stream | null>
   /** Changes streams in the transaction of `sql`. `onWritten` gets each changed stream; call `wake` for it after the commit. */
   within(sql: Sql, onWritten: (id: string) => void): StreamWrites
-  /** To be called after a stream was changed. */
+  /** Must be called after a change of a stream. */
   wake(id: string): void
   /**
-   * Answers a poll; waits for the first event unless `returnImmediately` is set. A later poll of the same stream in this process ends
-   * the wait. `again`: authorizes the receiver once more after a wait.
+   * Answers a poll, after a wait for the first event unless `returnImmediately` is set. A later poll of the stream in this process ends the
+   * wait. `again`: authorizes the receiver once more after a wait.
    */
   poll(
     receiver: Receiver,
@@ -59,7 +59,7 @@ export type Transmitter = StreamWrites & {
     states(page: { readonly after: string | null; readonly countMax: number }): Promise<readonly StreamState[]>
     state(id: string): Promise<StreamState | null>
   }
-  /** To be called after a transaction of this process was committed. */
+  /** Must be called after a transaction of this process. */
   poke(): void
   /** Stops the transmitter. Later calls wait for the first one. */
   close(): Promise<void>
@@ -90,7 +90,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
     onHolding: (id) => lookAtHeld({ ...sending, heldMax }, id),
     onSilent: (id) =>
       sql.transaction(async (tx) => {
-        // Only the first of several processes finds the stream silent, because its update makes it so no longer.
+        // Only one of several processes finds the stream silent, because the update ends this state.
         const [stream] = await tx.query<Stream>(
           `update signal_stream s set verified_at = now() where s.stream_id = $1 and ${SILENT} returning ${STREAM_COLUMNS}`,
           [id],
@@ -122,7 +122,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
       const ends = AbortSignal.any([over.signal, AbortSignal.timeout(LONG_POLL_MS)])
       try {
         for (let request = body, by = receiver; ; request = onlyAsk(body), by = await again()) {
-          // The wait begins before the reading, so that an event in between is not missed.
+          // The wait begins before the reading, so that no event in between is missed.
           const next = scheduler.wait(id, ends)
           const answer = await pollStream(asked, by, { id, body: request })
           const isDone = answer === null || Object.keys(answer.sets).length > 0 || body.maxEvents === 0
@@ -151,7 +151,7 @@ export function createTransmitter(deps: TransmitterDeps): Transmitter {
 
 const onlyAsk = ({ maxEvents }: PollBody): PollBody => (maxEvents === undefined ? {} : { maxEvents })
 
-/** Limits the transactions at once: one waits for its turn before it takes a connection. */
+/** Bounds simultaneous transactions: others wait before they take a connection. */
 function withFewTransactions(sql: Sql): Sql {
   const waiting: (() => void)[] = []
   let running = 0

@@ -10,7 +10,7 @@ export function exitOnMisuse(command: Command, io: NodeJS.Process, status: numbe
   for (const inner of command.commands) exitOnMisuse(inner, io, status)
 }
 
-/** Runs a command that asks a running PDP; an error is one line, without a stack. */
+/** Runs a command that asks a running PDP. An error becomes one line without a stack. */
 export function runClient(io: NodeJS.Process): Run {
   return async (work) => {
     try {

@@ -43,7 +43,7 @@ type Sent = {
   readonly headers?: { readonly [name: string]: string }
 }
 export type Connection = {
-  /** True if the token was given, false if it is requested for a client. */
+  /** True for a given token; false: it is requested for a client. */
   readonly hasGivenToken: boolean
   /**
    * Throws CliError with the PDP's message unless the answer is a success. If a write needs more scopes than the command requested, it
@@ -121,7 +121,7 @@ export function organizationPath({ organization }: ConnectionOptions): string {
   return `/v1/organizations/${encodeURIComponent(organization)}`
 }
 
-/** The scopes that a token would need, from the challenge (RFC 6750 section 3). */
+/** The scopes that the challenge demands (RFC 6750 section 3). */
 const namedScopes = (headers: Headers): readonly string[] =>
   /error="insufficient_scope".* scope="([^"]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1]?.split(' ') ?? []
 
@@ -212,7 +212,7 @@ async function clientToken(
 
 const ORGANIZATIONS_MAX = 1_000
 
-/** A hint with the organization that was probably meant, among the first that the caller may see; empty if none is similar. */
+/** A hint at the organization that was probably meant, among the first that the caller may see; empty: none is similar. */
 async function meantOrganization(
   url: string,
   options: ConnectionOptions,
@@ -229,12 +229,12 @@ async function meantOrganization(
     const ids = items.map(({ id }) => id)
     return didYouMean(organization, ids)
   } catch {
-    // Without the hint, the error that follows says enough.
+    // The error that follows is enough without the hint.
     return ''
   }
 }
 
-/** The advice for an error of the token endpoint. `secretFile`: the file in which we found the secret, if nobody gave one. */
+/** Advice about an error of the token endpoint. `secretFile`: the file of the secret that we found, if none was given. */
 function hintOf(
   { error, scope }: { readonly [name: string]: unknown },
   { url, secretFile }: { readonly url: string; readonly secretFile: string | null },
@@ -282,7 +282,7 @@ async function send(request: Sent & { url: string; token: string }): Promise<Res
   })
 }
 
-/** The answer to GET; null where nothing is there. Throws CliError. */
+/** The answer to GET; null: there is nothing. Throws CliError. */
 export async function find(connection: Connection, path: string): Promise<{ readonly [name: string]: unknown } | null> {
   try {
     const found = await connection.ask<unknown>({ method: 'GET', path })
@@ -293,7 +293,7 @@ export async function find(connection: Connection, path: string): Promise<{ read
   }
 }
 
-/** Throws CliError if there is no answer. Retries an answer of 503, unless the request streams its body. */
+/** Sends a request, again after 503 unless it streams its body. Throws CliError without an answer. */
 async function reach(
   url: string,
   path: string,
@@ -317,7 +317,7 @@ function reasonOf(err: unknown): string {
   if (!(err instanceof Error)) return String(err)
   if ('code' in err && err.code === 'ECONNREFUSED')
     return 'nothing listens there. Is the PDP running? Try: portcullis doctor'
-  // The gRPC port, next to the HTTP port, speaks only HTTP/2.
+  // The port is probably the gRPC port, next to the HTTP port, which understands only HTTP/2.
   if (err.name === 'HTTPParserError')
     return 'what listens there does not speak HTTP/1.1. Is this the gRPC port? Give the HTTP port, which is 8080 by default'
   return err.cause instanceof Error ? reasonOf(err.cause) : err.message || err.name

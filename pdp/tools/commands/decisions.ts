@@ -89,7 +89,7 @@ type Options = ConnectionOptions &
     readonly scope?: string
   }
 
-/** The members of the question about who asks. For the bearer of a token, the token decides. */
+/** The question's members about the subject. For a token's bearer, the token decides. */
 function askedBy({ app, actor: actors, scope }: Options, isBearer: boolean): object {
   const named = typeof app === 'string' ? { app } : app === false || isBearer ? {} : { app: '*' }
   return {

@@ -8,7 +8,7 @@ export const EXIT = { ok: 0, denied: 1, failed: 2 } as const
 /** Runs a command, which exits with 0 unless its work gives another of these statuses. */
 export type Run = (work: (() => Promise<number>) | (() => Promise<void>)) => Promise<void>
 
-/** An error with a message for a person, of one or more lines. */
+/** An error with a message of one or more lines for people. */
 export class CliError extends Error {
   override readonly name = 'CliError'
   /** The status of the HTTP answer; null: there was no answer. */
@@ -37,7 +37,7 @@ export function bytesOf(file: string): Buffer {
 /** Throws CliError. */
 export const textOf = (file: string): string => bytesOf(file).toString('utf8')
 
-/** RFC 9457 problem details as lines: the problem, then each issue with its place. */
+/** Problem details (RFC 9457) as lines: the problem, then each issue with its position. */
 export function problemError(status: number, problem: unknown): CliError {
   if (typeof problem !== 'object' || problem === null)
     return new CliError(`the PDP answered with status ${status}`, { status })

@@ -41,7 +41,7 @@ refused, nothing is imported, and no user is created. With --dry-run a running P
 
 Exit status: 0 imported, or with --dry-run could be imported; 2 something is refused, or failed.`
 
-/** The prefixes that a trusted issuer may have. */
+/** Matches prefixes that a trusted issuer may have. */
 const SUBJECT_PREFIX = /^[\x21\x22\x24-\x7e]{1,64}$/
 
 export function addImportCommands(program: Command, io: NodeJS.Process, run: Run): void {
@@ -109,7 +109,7 @@ async function inWords<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** Throws CliError when a file cannot be read, or one of its assertions fails. */
+/** The plan. Throws CliError if a file cannot be read or one of its assertions fails. */
 async function spiceDbPlan(
   file: string,
   relationships: string | undefined,
@@ -136,7 +136,7 @@ async function spiceDbPlan(
   return plan
 }
 
-/** Throws CliError when the file cannot be read, or one of its tests fails. */
+/** The plan. Throws CliError if the file cannot be read or one of its tests fails. */
 async function planOfFile(file: string, options: Options, io: NodeJS.Process): Promise<Plan> {
   bytesOf(file)
   const allowExternalFiles = options.allowExternalFiles === true
@@ -212,7 +212,7 @@ const usersNote = (users: readonly string[], { createUsers: created }: Options):
       : ': a question over HTTP or gRPC about a user who is not in the directory is denied. Create them with --create-users, or give --subject-prefix if they sign in at another provider'
   }`
 
-/** Creates missing users, all or none; existing ones stay as they are. */
+/** Creates missing users, all or none; leaves existing ones unchanged. */
 async function createUsers(
   users: readonly string[],
   options: Options,
@@ -237,7 +237,7 @@ const lineOf = ({ object, relation, subject, expiresAtMs, condition }: Tuple): s
   return `${JSON.stringify({ object, relation, subject, ...expiry, condition })}\n`
 }
 
-/** Asks the PDP whether it would accept everything, without writing. Throws CliError if not. */
+/** Asks the PDP, without writing, whether it would accept everything. Throws CliError if not. */
 async function askFirst(plan: Plan, options: Options, io: NodeJS.Process): Promise<void> {
   await putModel(plan.model, options, io, '?dry_run=true').catch((err: unknown) => {
     if (!(err instanceof CliError) || !/ which belongs to app /.test(err.message)) throw err
@@ -249,7 +249,7 @@ async function askFirst(plan: Plan, options: Options, io: NodeJS.Process): Promi
   if (options.createUsers === true) await createUsers(usersOf(plan), options, io, true)
 }
 
-/** Puts the model into the manifest, the rest of which stays as it is. */
+/** Replaces the model in the manifest and keeps the rest. */
 async function putModel(model: string, options: Options, io: NodeJS.Process, query = ''): Promise<unknown> {
   const connection = await connect(options, { io, scope: 'manifest:write' })
   const path = `/v1/apps/${encodeURIComponent(options.app)}/manifest`

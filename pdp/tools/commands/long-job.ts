@@ -1,4 +1,4 @@
-/** A job that takes long: shows its progress, and says after Ctrl-C how to continue. */
+/** Shows the progress of a long job, and tells after Ctrl-C how to continue it. */
 import { Transform } from 'node:stream'
 
 const SHOWN_EVERY_MS = 200

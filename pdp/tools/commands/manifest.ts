@@ -57,14 +57,14 @@ async function apply(asked: Invocation, { file, dryRun }: { file: string; dryRun
   const answer = await connection.ask<DryRun>({
     method: 'PUT',
     path: `${pathOf(asked.app)}${dryRun ? '?dry_run=true' : ''}`,
-    // JSON is also YAML.
+    // One media type for both: JSON is also YAML.
     lines: { stream: once(body), type: 'application/yaml' },
   })
   asked.io.stdout.write(jsonOr(asked.options, answer, text(answer, { dryRun, app: asked.app })))
   if (dryRun && asked.options.json !== true) await showModelChange(asked, { connection, body })
 }
 
-/** Prints who could gain and lose a relation under the other model: for all possible data, and with an organization for its data. */
+/** Prints who could gain or lose a relation under another model: for all possible data or, with an organization, for its data. */
 async function showModelChange(
   { app, options, io }: Invocation,
   { connection, body }: { connection: Connection; body: Uint8Array },
@@ -89,7 +89,7 @@ async function showModelChange(
   }
 }
 
-/** The manifest with the model of `model_file`, a file beside it: a text, JSON, or an `fga.mod` whose modules become one model. */
+/** The manifest with the model of `model_file` next to it: a text, JSON, or an `fga.mod` whose modules are merged. */
 async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Array> {
   const text = Buffer.from(bytes).toString('utf8')
   const single = /^model: *["']?([^\s"'#]+\.(?:fga|json|mod))["']? *$/m.exec(text)?.[1]
@@ -109,7 +109,7 @@ async function withModelFile(bytes: Uint8Array, file: string): Promise<Uint8Arra
   }
 }
 
-/** Issues of portability; none for a manifest that cannot be read, since the PDP reports its errors. */
+/** Issues of portability; empty for an unreadable manifest, whose errors the PDP reports. */
 function portabilityOf(body: Uint8Array): readonly { readonly message: string }[] {
   try {
     const { model }: { [member: string]: unknown } = Object(parseYaml(Buffer.from(body).toString('utf8')))

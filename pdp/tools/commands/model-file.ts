@@ -1,4 +1,4 @@
-/** Reads a model from a file, for the commands that send one: a text, JSON, or an `fga.mod` with its modules. */
+/** Reads a model file for commands that send it: a text, JSON, or an `fga.mod` with modules. */
 import { readFile } from 'node:fs/promises'
 import { PdpError } from '../../shared/domain/errors.ts'
 import { fileProblem } from '../../shared/process/command/file-problem.ts'

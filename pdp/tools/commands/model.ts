@@ -67,7 +67,7 @@ async function diff(files: readonly string[], io: NodeJS.Process, json: boolean)
   }
 }
 
-/** One line for each relation that somebody can gain or lose, and a line that sums up. */
+/** One line per relation that a subject can gain or lose, and a summary. */
 export function differenceLines(found: readonly Difference[]): readonly string[] {
   const lines: string[] = []
   for (const { type, relation, subject, gain, lose } of found)

@@ -57,7 +57,7 @@ function parseContext(text: string): JsonObject {
     const value: unknown = JSON.parse(text)
     if (isJsonObject(value)) return value
   } catch {
-    // Reported below.
+    // The error is reported below.
   }
   throw new CliError(`--context must be a JSON object, such as {"ip": "203.0.113.7"}, not ${quote(text)}`)
 }

@@ -116,7 +116,7 @@ async function write(asked: {
 
 const TYPES_MAX = 256
 
-/** Types that no model declares, but with a name near a declared one. None if the client may not ask. */
+/** Undeclared types with a similar declared one; empty if the client may not ask. */
 async function misspelt(
   tuples: readonly string[],
   options: ConnectionOptions,
@@ -162,7 +162,7 @@ async function exportAll(options: ConnectionOptions & Filter, io: NodeJS.Process
   try {
     const body = response.body
     const left = (): string => 'the output is not complete; export again'
-    // On a terminal the tuples themselves are visible, so they replace the progress.
+    // A terminal already shows the tuples, so no progress is shown.
     const job = { unit: 'tuples', total: null, shown: io.stdout.isTTY !== true, left }
     if (body !== null)
       await watchJob(io, job, (report) =>
@@ -188,7 +188,7 @@ async function importFile(
   return importLines(source, { ...options, ...(total !== undefined && { total }) }, io)
 }
 
-/** How many lines the file has; undefined if it cannot be read twice, like a pipe. */
+/** The number of the file's lines; undefined for a pipe, which cannot be read twice. */
 async function linesIn(file: string): Promise<number | undefined> {
   if (!(await stat(file)).isFile()) return undefined
   let lines = 0

@@ -1,9 +1,9 @@
-/** Renames types and relations of another system's store, so that they keep their meaning here. */
+/** Renames another system's types and relations that mean something else here. */
 import { PdpError } from '../../shared/domain/errors.ts'
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts'
 import { MEMBERSHIP_RELATIONS } from '../../shared/domain/membership.ts'
 
-/** New names for types that have a meaning of their own here. */
+/** New names for types with a meaning here. */
 const STAND_INS: { readonly [type: string]: string } = { organization: 'org', app: 'application' }
 
 /** New names by type of the store; other types keep their names. */
@@ -24,7 +24,6 @@ export function typeNames(types: ReadonlySet<string>, reserved: ReadonlySet<stri
 export const isTier = (type: string, relation: string): boolean =>
   type === 'organization' && MEMBERSHIP_RELATIONS.has(relation)
 
-/** The name with its type renamed: `type:id`, `type:id#relation` or `type:*`. */
 export function renamed(name: string, names: TypeNames): string {
   const colon = name.indexOf(':')
   const type = name.slice(0, colon)
@@ -44,7 +43,7 @@ export function renameTypes<T>(document: T, names: TypeNames): T {
   return visit(document as Node, '') as T
 }
 
-/** Null for a text that is no JSON object. */
+/** The object in the text; null: the text has none. */
 export function parsedObject(json: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(json)

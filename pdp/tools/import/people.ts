@@ -6,7 +6,7 @@ import { parsedObject } from './mapping.ts'
 type People = { readonly lines: readonly string[]; readonly notes: readonly string[] }
 type Read = { readonly person: JsonObject; readonly hasHash: boolean } | 'blocked' | 'program'
 
-/** Null for a file of another form. */
+/** The people in a file; null: the file has another form. */
 export function readPeople(text: string): People | null {
   const users = usersOfRealm(text)
   if (users !== null) return peopleOf(users.map(fromKeycloak))

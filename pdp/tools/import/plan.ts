@@ -18,7 +18,7 @@ export type Plan = {
   readonly tuples: readonly Tuple[]
   /** Sentences for the operator: renames, and steps that remain. */
   readonly notes: readonly string[]
-  /** Parts without a faithful translation; nothing is imported while there is any. */
+  /** Parts without a faithful translation. With any, nothing is imported. */
   readonly refusals: readonly string[]
 }
 const SHOWN_MAX = 20

@@ -1,4 +1,4 @@
-/** Checks the assertions and expected relations of a validation file against the plan that was made from it. */
+/** Checks a validation file's assertions and expected relations against the plan made from it. */
 import { compileModel } from '../../engine/decide/language/model-language.ts'
 import { PdpError } from '../../shared/domain/errors.ts'
 import type { JsonObject } from '../../shared/domain/json.ts'
@@ -10,7 +10,7 @@ import type { SpiceDbFile } from './spicedb-file.ts'
 
 type Answer = SpiceDbFile['assertions'][number]['expected']
 
-/** Each failure begins with its line. @param nowMs relationships that have expired by then do not count. */
+/** The failures, each beginning with its line. @param nowMs relationships that have expired by then do not count. */
 export async function playAssertions(
   plan: SpiceDbPlan,
   of: SpiceDbFile,

@@ -16,7 +16,7 @@ const SYNC_BYTES = 16
 
 export const isBackup = (bytes: Uint8Array): boolean => MAGIC.equals(bytes.subarray(0, MAGIC.length))
 
-/** Throws PdpError `request_invalid` for a backup that is damaged, or has another form. */
+/** Reads a backup. Throws PdpError `request_invalid` for a damaged one, or one in another form. */
 export function readBackup(bytes: Uint8Array): { readonly schema: string; readonly relationships: string } {
   try {
     return recordsOf(bytes)
@@ -77,7 +77,7 @@ function recordTypes(json: string): readonly (readonly Field[])[] {
   })
 }
 
-/** The relationship in the form in which `zed` writes it. */
+/** The relationship in the form of `zed`. */
 function lineOf(record: ReadonlyMap<string, Buffer>): string {
   const text = (name: string): string => record.get(name)?.toString('utf8') ?? ''
   const set = text('subject_relation') === '' ? '' : `#${text('subject_relation')}`
@@ -134,7 +134,7 @@ class AvroReader {
   map(): ReadonlyMap<string, string> {
     const found = new Map<string, string>()
     for (let count = this.long(); count !== 0; count = this.long()) {
-      // After a negative count comes the size of the block in bytes.
+      // A negative count is followed by the block's size in bytes, which is skipped.
       if (count < 0) this.long()
       for (let i = 0; i < Math.abs(count); i++)
         found.set(this.value('string').toString('utf8'), this.value('bytes').toString('utf8'))

@@ -13,7 +13,7 @@ export type SpiceDbFile = {
     /** `caveated`: the answer depends on values that the question lacks. */
     readonly expected: 'true' | 'false' | 'caveated'
   }[]
-  /** All subjects that have a permission such as `document:1#view`, each written as `[user:ann] is <document:1#reader>`. */
+  /** Expected subjects of permissions such as `document:1#view`, each as `[user:ann] is <document:1#reader>`. */
   readonly expectations: readonly {
     readonly line: number
     readonly what: string
@@ -65,7 +65,7 @@ export async function readSpiceDbFile(
 const isValidationFile = (file: string, text: string): boolean =>
   /\.(?:ya?ml|zaml)$/.test(file) || /^(?:schema|schemaFile|relationships)\s*:/m.test(text)
 
-/** The relationships, one on each line. A folded YAML text has them all on one line. */
+/** The relationships, one per line. A folded YAML text has all on one line. */
 function linesOf(reader: Reader, value: Located | undefined): string {
   const text = reader.text(value, 'relationships') ?? ''
   return text.replaceAll(/(\S)[ \t]+(?=[\w/]+:[^\s#@[\]]+#)/g, '$1\n')

@@ -11,7 +11,7 @@ export type Expression =
       readonly parts: readonly Expression[]
       readonly inParentheses?: true
     }
-/** `relation`: null for the object itself, `*` for everybody of the type. `caveat`: null for none. */
+/** An allowed subject. `relation`: null for the object itself, `*` for everybody of the type. `caveat`: null for none. */
 export type Allowed = { readonly type: string; readonly relation: string | null; readonly caveat: string | null }
 /** `expression`: the text of the caveat, without comments. */
 export type Caveat = {
@@ -29,12 +29,11 @@ export type Schema = {
   readonly caveats: readonly Caveat[]
   /** True: some relation has `with expiration`. */
   readonly expires: boolean
-  /** Expressions that mix operators, with the parentheses that SpiceDB adds when it reads them. */
+  /** Expressions with mixed operators, with the parentheses that SpiceDB assumes. */
   readonly readings: readonly string[]
   readonly issues: readonly ValidationIssue[]
 }
 
-/** `index`: the position of the token in the text. */
 type Token = { readonly text: string; readonly place: string; readonly index: number }
 const TOKEN =
   /\s+|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\/\/[^\n]*|\/\*[\s\S]*?\*\/|->|[A-Za-z_][A-Za-z0-9_]*(?:\/[A-Za-z_][A-Za-z0-9_]*)*|[{}()|:#=+&.*,;-]|[\s\S]/g
@@ -53,7 +52,7 @@ const NESTING_MAX = 50
 
 class Fault extends Error {
   readonly issue: ValidationIssue
-  /** True: nothing after this error could be read correctly. */
+  /** True: after this error, nothing can be read correctly. */
   readonly isLast: boolean
   constructor({ place }: Token, message: string, isLast = false) {
     super(message)
@@ -138,7 +137,7 @@ class Parser {
     while (this.at.text !== '' && !['definition', 'caveat', 'use', 'partial'].includes(this.at.text)) this.#index++
   }
 
-  /** Reads `use`. Features need nothing here: every relationship may expire, and types are checked anyway. */
+  /** Reads `use`, which needs no work: each relationship may expire here, and types are always checked. */
   use(): void {
     const feature = this.#tokens[this.#index + 1] ?? END
     if (COMPOSABLE.includes(feature.text))
@@ -290,7 +289,7 @@ class Parser {
       this.#index++
       const inner = this.#expression({ depth: depth + 1, level: 0 })
       this.#expect(')')
-      // The written parentheses are kept.
+      // Keeps the parentheses of the text.
       return 'parts' in inner ? { ...inner, inParentheses: true } : inner
     }
     const start = this.at
@@ -323,7 +322,7 @@ function isMixed(expression: Expression): boolean {
   )
 }
 
-/** The expression as a schema would write it, with all parentheses. */
+/** The expression in a schema's form, with all parentheses. */
 function written(expression: Expression): string {
   if (expression.kind === 'nothing') return 'nil'
   if (expression.kind === 'name') return expression.name

@@ -31,7 +31,7 @@ export function planSpiceDb(schemaText: string, relationshipText: string): Spice
     notes: [...notesOf(schema, names), ...read.notes],
     refusals: refusals.slice(0, REFUSALS_MAX),
   }
-  // With a part of the schema missing, the check would report the same again in other words.
+  // A schema with missing parts is not checked: the same errors would come again in other words.
   const checked = refusals.length > 0 ? plan : checkedPlan(plan)
   // The operator does not know the lines of the generated model, so places in it are replaced.
   return { ...checked, refusals: checked.refusals.map((one) => one.replace(/^model \d+:\d+:/, 'schema:')), readTuple }
@@ -52,7 +52,7 @@ function notesOf({ caveats, expires, readings }: Schema, names: Names): readonly
 
 const shown = ({ place, message }: ValidationIssue): string => `schema ${place}: ${message}`
 
-/** New names for types with a meaning of their own here, and for names with a prefix, whose `/` is not allowed here. */
+/** New names for types with a meaning here, and for names with a prefix, since `/` is not allowed. */
 function namesOf({ definitions, caveats }: Schema): Names {
   const types = new Set(definitions.map(({ name }) => name))
   const reserved = definitions.filter(({ name, relations, permissions }) => {
@@ -66,7 +66,7 @@ function namesOf({ definitions, caveats }: Schema): Names {
   }
 }
 
-/** New names for those that are not valid here. */
+/** New names for invalid ones. */
 function plainNames(names: ReadonlySet<string>, given: Iterable<string>): ReadonlyMap<string, string> {
   const used = new Set([...names, ...given])
   const found = new Map<string, string>()
@@ -141,7 +141,7 @@ type Of = {
   readonly refusals: string[]
 }
 
-/** Null for a set that is always empty. */
+/** The set of subjects; null: it is always empty. */
 function usersetOf(expression: Expression, of: Of): Userset | null {
   if (expression.kind === 'nothing') return null
   if (expression.kind === 'name') return nameOf(expression.name, of)
@@ -192,7 +192,7 @@ function arrowOf({ relation, permission }: Extract<Expression, { kind: 'arrow' }
   }
 }
 
-/** Reads the relationships, one on each line. */
+/** Reads relationships, one per line. */
 function readRelationships(
   text: string,
   readTuple: (line: string) => Tuple,
@@ -213,7 +213,7 @@ function readRelationships(
 }
 
 const TRAITS = /^(\[.*?\])??(?:\[expiration:([^\]]+)\])?$/s
-/** Matches the form of `zed relationship read`, with blanks in place of the first two signs. */
+/** Matches the form of `zed relationship read`, which has blanks instead of the first two signs. */
 const PRINTED = /^(\S+)\s+(\S+)\s+(\S+)$/
 
 /** Reads `document:1#reader@user:ann[late:{"hour":9}][expiration:2040-01-01T00:00:00Z]`. */

@@ -10,7 +10,7 @@ import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
 const CONTEXTS_MAX = 256
 const VALUES_MAX = 12
 
-/** At least one context, which is empty if there are no parameters. */
+/** Contexts to try, at least one: without parameters an empty one. */
 export function* contextsFor(definitions: readonly ConditionDefinition[]): Generator<JsonObject> {
   const mentioned = mentionedIn(definitions.map(({ expression = '' }) => expression).join('\n'))
   const parameters = new Map<string, readonly JsonValue[]>()

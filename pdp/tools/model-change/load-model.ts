@@ -9,7 +9,7 @@ import type { SourceModel } from '../model-test/model-text.ts'
 import { type ModelSource, readStoreFile } from '../model-test/store-file.ts'
 
 export type LoadedModel = SourceModel & { readonly source: ModelSource; readonly model: Model }
-/** Lines about the errors of a file, each with its place. */
+/** A file's errors as lines with positions. */
 export class UnusableModel extends Error {
   override readonly name = 'UnusableModel'
   readonly lines: readonly string[]

@@ -11,14 +11,14 @@ import { createWorld } from '../model-test/test-store.ts'
 import type { FileTuple } from '../model-test/tuple-file.ts'
 import { contextsFor } from './example-contexts.ts'
 
-/** Tuples with which the subject has the relation under only one of the models, as the engine confirmed. */
+/** Tuples with which the subject has the relation under only one model, as confirmed by the engine. */
 export type Example = {
   readonly subject: string
   readonly object: string
   readonly tuples: readonly FileTuple[]
   readonly context: JsonObject
 }
-/** `nobody`: proved for all tuples. `undecided`: neither a proof nor an example was found. */
+/** The result. `nobody`: proved for all tuples. `undecided`: neither proof nor example was found. */
 export type Outcome =
   | { readonly kind: 'nobody' | 'undecided' }
   | { readonly kind: 'somebody'; readonly example: Example }
@@ -29,11 +29,11 @@ export type Difference = TypeRelation & {
   readonly lose: Outcome
 }
 
-/** How many small sets of tuples are tried if there is neither a proof nor a confirmed example. */
+/** How many small sets of tuples are tried without a proof or a confirmed example. */
 const WORLDS_MAX = 150
 const WORLD_TUPLES_MAX = 8
 
-/** Every relation of both models, for each type of subjects that a relation names. */
+/** The relations of both models, for each type of subject that a relation names. */
 export async function diffModels({
   before,
   after,
@@ -68,7 +68,7 @@ function subjectTypes(model: Model): readonly string[] {
 }
 
 type Asked = TypeRelation & { readonly subject: string }
-/** The question is whether somebody could have the relation under `few`, but not under `many`. */
+/** Asks whether any subject could have the relation under `few` but not under `many`. */
 type Sides = { readonly few: Model; readonly many: Model }
 
 async function outcome(sides: Sides, asked: Asked): Promise<Outcome> {
@@ -119,7 +119,7 @@ async function confirmed(sides: Sides, asked: Asked, tuples: readonly FileTuple[
     if (model.get(asked.type)?.has(asked.relation) !== true) return async () => false
     const world = await createWorld(
       model,
-      // A tuple that a model does not allow is left out under this model.
+      // A model leaves out tuples that it does not allow.
       tuples.filter((one) => tupleIssue(model, one) === null),
     )
     return (context) => orNull(world.check(subject, asked.relation, object, context))
@@ -160,7 +160,7 @@ async function smallest(sides: Sides, asked: Asked, example: Example): Promise<E
   return best
 }
 
-/** Searches random sets of tuples that one of the models allows. The same models always give the same sets. */
+/** Tries random sets of tuples that a model allows. Equal models give equal sets. */
 async function searched(sides: Sides, asked: Asked): Promise<Example | null> {
   const candidates = [...new Set([...allowedBy(sides.few, asked), ...allowedBy(sides.many, asked)])]
   let state = 1

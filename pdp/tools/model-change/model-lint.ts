@@ -1,4 +1,4 @@
-/** Finds parts of a model that its author hardly meant, and parts that a running PDP would refuse. */
+/** Finds parts of a model that its author hardly intended, or that a running PDP would refuse. */
 import type { Spot } from '../../engine/decide/language/places.ts'
 import type { Expression, Model } from '../../engine/decide/model.ts'
 import { contains } from '../../engine/decide/models/containment.ts'

@@ -1,4 +1,4 @@
-/** Reads the files that a store file names. Files outside of its folder are read only if that is allowed. */
+/** Reads files that a store file names; files outside its folder only with permission. */
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, relative, resolve } from 'node:path'
 

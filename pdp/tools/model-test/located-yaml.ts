@@ -1,4 +1,4 @@
-/** YAML (and JSON, which is YAML) as values that know their line, and readers that note errors with their place. */
+/** YAML (and so JSON) as values with their lines, and readers that note errors with positions. */
 import { relative } from 'node:path'
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import type { JsonObject, JsonValue } from '../../shared/domain/json.ts'
@@ -9,7 +9,7 @@ export type Located = { readonly line: number } & (
   | {
       readonly kind: 'text'
       readonly text: string
-      /** The value as YAML reads it. */
+      /** The plain value. */
       readonly value: JsonValue
       readonly block: boolean
       readonly indent: number
@@ -18,7 +18,7 @@ export type Located = { readonly line: number } & (
   | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Located> }
 )
 
-/** The value as YAML reads it, for a reader outside of this file. */
+/** The plain value, for readers outside of this file. */
 export function jsonOf(located: Located): JsonValue {
   switch (located.kind) {
     case 'none':
@@ -32,10 +32,10 @@ export function jsonOf(located: Located): JsonValue {
   }
 }
 
-/** Bounds the depth, since an alias may refer to a value that contains it. */
+/** The greatest depth: an alias may contain itself. */
 const NESTING_MAX = 50
 
-/** All errors in a set of files, as lines for people: `file:line: error`. */
+/** All errors in some files as lines for people: `file:line: error`. */
 export class ValidationIssues {
   readonly #lines: string[] = []
 
@@ -74,7 +74,7 @@ export class Reader {
     this.#issues.note(this.file, line + this.#above, message)
   }
 
-  /** A reader for a part of the file that is a text of its own. */
+  /** A reader for a text that is a part of the file. */
   below(linesCount: number): Reader {
     return new Reader(this.file, this.#issues, linesCount)
   }
@@ -101,7 +101,7 @@ export class Reader {
     return value.entries
   }
 
-  /** The entries of a map whose keys are chosen by the author. */
+  /** A map's entries, whose keys the author chooses. */
   entries(value: Located | undefined, what: string): readonly (readonly [string, Located])[] {
     if (value === undefined || value.kind === 'none') return []
     if (value.kind === 'map') return [...value.entries]

@@ -8,7 +8,7 @@ import type { ValidationIssues } from './located-yaml.ts'
 import { readSourceModel, type SourceModel } from './model-text.ts'
 import type { ModelSource } from './store-file.ts'
 
-/** The model; null for a wrong one, whose errors are then in `issues`. */
+/** The model; null: its errors are in `issues`. */
 export async function readModel(
   source: ModelSource,
   options: { readonly read: ReadText; readonly issues: ValidationIssues },
@@ -45,7 +45,7 @@ function dynamicCondition(text: string): readonly ValidationIssue[] | null {
   ]
 }
 
-/** Notes an issue. Its place is `line:column` of the model's text, after the module's file if there are several. */
+/** Notes an issue with its `line:column` in the model's text, after the module's file if there are several. */
 function note(issues: ValidationIssues, source: ModelSource, { place, message }: ValidationIssue): void {
   const module = /^(.+):(\d+:\d+)$/.exec(place)
   if (source.kind === 'file' && module !== null && !/^\d+$/.test(module[1] ?? '')) {

@@ -47,7 +47,7 @@ export async function runModelTests(named: readonly string[], io: ModelTestIo): 
 /** The files that match a pattern which the shell did not expand. A pattern without a match counts as a file name. */
 function matching(name: string, { directory }: ModelTestIo): readonly string[] {
   if (!name.includes('*') || existsSync(resolve(directory, name))) return [name]
-  // Node 20 cannot expand patterns, so there only the shell does it.
+  // Node 20 cannot expand patterns, so only the shell does.
   const found = fs.globSync?.(name, { cwd: directory }).toSorted() ?? []
   return found.length === 0 ? [name] : found.map((file) => resolve(directory, file))
 }

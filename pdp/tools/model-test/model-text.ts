@@ -35,11 +35,10 @@ export async function readSourceModel(source: ModelSource, read: ReadText): Prom
 export const readModelText = async (source: ModelSource, read: ReadText): Promise<string> =>
   (await readSourceModel(source, read)).text
 
-/** The place with its file: a place in a modular model names its module already. */
+/** The position with its file; in a modular model it already names its module. */
 export const placeIn = (file: string, place: string): string =>
   /^\d+:\d+$/.test(place) ? `${file}:${place}` : join(dirname(file), place)
 
-/** The model of the text, within the bounds of a manifest. */
 function readBounded(text: string): ModelDocument {
   const issues = boundIssues(text)
   if (issues.length > 0) throw invalidModel(issues)
@@ -64,7 +63,7 @@ function languageTextOf(document: ModelDocument): string | null {
   }
 }
 
-/** A text that is equal for two models with the same meaning, whatever their order. Modules of types do not matter. */
+/** A text that is equal for models with the same meaning, in whatever order and modules. */
 function meaningOf({ type_definitions, conditions }: ModelDocument): string {
   return JSON.stringify({ type_definitions, conditions }, (name, value: unknown) => {
     if (name === 'expression') return String(value).trim()

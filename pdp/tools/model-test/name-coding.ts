@@ -27,7 +27,7 @@ export class Coding {
     return code
   }
 
-  /** A text of the engine with the store file's names in place of codes. No other word of the engine looks like a code. */
+  /** The engine's text with the store file's names instead of codes. No other word of the engine looks like a code. */
   decoded(message: string): string {
     const names = new Map([...this.#codes].map(([key, code]) => [code, key.slice('t '.length)]))
     return message.replace(
@@ -174,7 +174,7 @@ export class Coding {
     return aspect === 'spared' ? [] : [[this.type(subject), conditions]]
   }
 
-  /** The allowed subjects of an aspect. Wildcards name nobody, so `named` has none. */
+  /** The allowed subjects of an aspect. For `named`, wildcards are left out, since they name no one. */
   #allowed({ types, wildcards, usersets, conditional }: Direct, aspect: Aspect): Direct {
     return {
       conditional:
@@ -195,7 +195,7 @@ export class Coding {
   }
 }
 
-/** All parts hold, and at least one of them holds by name. */
+/** True if all parts hold, and one of them by name. */
 function anyNamed(
   parts: readonly Expression[],
   named: (part: Expression) => Expression,

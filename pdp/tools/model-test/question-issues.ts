@@ -1,4 +1,4 @@
-/** Checks tuples and questions against a model: is the tuple allowed, and does everything in the question exist? */
+/** Checks tuples and questions against a model: the tuple must be allowed, and all names in the question must exist. */
 import type { Model } from '../../engine/decide/model.ts'
 import { restrictionIssue } from '../../engine/decide/restrictions.ts'
 import { didYouMean } from '../../shared/base/nearest.ts'
@@ -55,7 +55,7 @@ export function tupleIssue(model: Model, { object, relation, user, condition }: 
   return restriction === null ? null : `${restriction}: ${user}`
 }
 
-/** The reason for which the model cannot be asked the question; null: it can. */
+/** The reason why the model cannot answer the question; null: it can. */
 export function questionIssue(model: Model, assertion: Assertion): string | null {
   const { relation } = assertion
   switch (assertion.kind) {

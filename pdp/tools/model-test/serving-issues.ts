@@ -1,4 +1,4 @@
-/** Refusals that a store file would get from a running PDP: for its model in a manifest, for its tuples in an organization. */
+/** A running PDP's refusals of a store file: of its model in a manifest, of its tuples in an organization. */
 import { dirname, join } from 'node:path'
 import type { ModelDocument } from '../../engine/decide/language/document.ts'
 import type { DocumentIssue } from '../../engine/decide/language/document-issues.ts'
@@ -37,7 +37,7 @@ function servingIssues(document: ModelDocument, placeOf: PlaceOf): readonly Vali
   }
 }
 
-/** One refusal for each reason, at the first tuple with it. */
+/** One refusal per reason, at its first tuple. */
 export function refusedTuples(tuples: readonly FileTuple[]): readonly Refused[] {
   const found = new Map<string, Refused & { readonly count: number }>()
   for (const { object, relation, user, file, line } of tuples) {

@@ -5,7 +5,7 @@ import { type ReadText, unreadableMessage } from './confined-files.ts'
 import { type Located, Reader, type ValidationIssues } from './located-yaml.ts'
 import { type FileTuple, readTupleFile, readTuples } from './tuple-file.ts'
 
-/** The place of the model: the store file itself, or another file. */
+/** The file with the model: the store file or another. */
 export type ModelSource =
   | {
       readonly kind: 'inline'
@@ -46,7 +46,7 @@ type Context = { readonly reader: Reader; readonly read: ReadText; readonly issu
 const STORE = ['name', 'model', 'model_file', 'tuples', 'tuple_file', 'tuple_files', 'tests']
 const TEST = ['name', 'description', 'tuples', 'tuple_file', 'tuple_files', 'check', 'list_objects', 'list_users']
 
-/** Errors in the file, or in the tuple files that it names, are noted in `issues`. A model alone is a store without tuples. */
+/** Reads the store. Errors in it and in its tuple files are noted in `issues`. A mere model is a store without tuples. */
 export async function readStoreFile(
   file: string,
   options: { read: ReadText; issues: ValidationIssues },
@@ -80,7 +80,7 @@ function modelSource({ reader }: Context, root: ReadonlyMap<string, Located>): M
   return null
 }
 
-/** All tuples of the store: those written in it and those of the tuple files that it names. */
+/** All tuples: the store file's own, and those of its tuple files. */
 async function allTuples(context: Context, at: ReadonlyMap<string, Located>): Promise<readonly FileTuple[]> {
   const { reader, read, issues } = context
   const tuples = [...readTuples(reader, at.get('tuples'))]
@@ -121,7 +121,7 @@ function readChecks(reader: Reader, value: Located): readonly Assertion[] {
   const users = oneOrMany(reader, check, { one: 'user', many: 'users', line: value.line })
   const objects = oneOrMany(reader, check, { one: 'object', many: 'objects', line: value.line })
   return assertionsOf(reader, check, value).flatMap(([relation, wanted]) => {
-    // Without a value, OpenFGA's own tool reads false.
+    // OpenFGA's own tool reads a missing value as false.
     const expected = wanted.kind === 'none' ? false : reader.boolean(wanted, `the assertion on ${relation}`)
     if (expected === null) return []
     const at = {
@@ -176,7 +176,7 @@ function assertionsOf(
   holder: Located,
 ): readonly (readonly [string, Located])[] {
   const found = reader.entries(at.get('assertions'), 'assertions')
-  // Without this error, a test whose assertions were forgotten would pass.
+  // An error, because a test with forgotten assertions would else pass.
   if (found.length === 0) reader.note(holder.line, 'assertions is missing')
   return found
 }

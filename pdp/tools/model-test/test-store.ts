@@ -1,4 +1,4 @@
-/** Tuples under a model in a memory store, asked by the same engine as a running PDP: for the tests of a store file. */
+/** Tuples under a model in a memory store, for a store file's tests. The engine is that of a running PDP. */
 import { type Answer, answerCheck } from '../../engine/decide/check.ts'
 import { ConditionRun } from '../../engine/decide/conditions/run.ts'
 import type { Model } from '../../engine/decide/model.ts'
@@ -20,7 +20,7 @@ export type World = {
   /** Like `check`, with the chain of tuples or the missing tuples, under the file's names. */
   explain(user: string, relation: string, object: string, context: JsonObject): Promise<ReturnType<typeof explained>>
   objects(user: string, relation: string, type: string, context: JsonObject): Promise<readonly string[]>
-  /** Users who hold it by name, and `type:*` if everybody of the type holds it except some who are named. */
+  /** The users who hold it by name; `type:*` if everybody of the type does, except some who are named. */
   users(object: string, relation: string, filter: UserFilter, context: JsonObject): Promise<readonly string[]>
 }
 type Question = { readonly subject: string; readonly relation: string; readonly object: string }
@@ -115,7 +115,7 @@ function answerAll(
   return answers
 }
 
-/** All names that could be an answer. `objects` includes those in usersets. */
+/** All possible names of an answer; `objects` includes those in usersets. */
 function namesIn(tuples: readonly FileTuple[]): { objects: ReadonlySet<string>; users: ReadonlySet<string> } {
   const objects = new Set<string>()
   const users = new Set<string>()

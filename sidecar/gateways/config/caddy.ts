@@ -1,4 +1,4 @@
-/** A Caddyfile that asks the door about every request. */
+/** Prints a Caddyfile that asks the door about every request. */
 
 import { exactNames, prefixes } from '../../http/cleared.ts'
 import { AUTHORIZE_PATH, answerFields, CALLER_FIELD } from '../../http/door-fields.ts'

@@ -1,4 +1,4 @@
-/** A bootstrap of Envoy that asks the door about every request, with raw headers, and forwards exactly what was decided. */
+/** Prints a bootstrap of Envoy that asks the door about the raw request, and forwards exactly what the door has decided. */
 import { stringify } from 'yaml'
 import { CALLER_FIELD } from '../../http/door-fields.ts'
 import { type ConfigFile, DOOR_TIMEOUT_SECONDS, type DoorAccess, type GatewayPlan, type HostAndPort } from '../plan.ts'
@@ -34,7 +34,7 @@ function listener(plan: GatewayPlan): object {
     ],
     route_config: {
       virtual_hosts: [
-        // Matches every host: the door answers 421 for a host that it does not serve.
+        // Matches every host, because the door itself refuses unserved hosts with 421.
         {
           name: 'service',
           domains: ['*'],
@@ -78,7 +78,7 @@ function extAuthz({ door, bodyBytesMax }: GatewayPlan): object {
     },
     failure_mode_allow: false,
     status_on_error: { code: 'ServiceUnavailable' },
-    // Each field is sent as it came: a joined value would hide that a field was repeated.
+    // Raw headers keep repeated fields apart, which a joined value would hide.
     encode_raw_headers: true,
     clear_route_cache: false,
     ...(bodyBytesMax !== null && {

@@ -8,7 +8,7 @@ import { AUTHORIZER, authorizerHost, GATEWAY, manifests } from './kubernetes.ts'
 const ROUTE = 'service'
 const BACKEND = { name: AUTHORIZER.service, namespace: AUTHORIZER.namespace, port: AUTHORIZER.port } as const
 
-/** The standard filter, which is experimental (GEP-1494). Without allowedHeaders the door sees every field. */
+/** Uses the standard filter of the Gateway API, which is experimental (GEP-1494). Without allowedHeaders the door gets all fields. */
 export function gatewayApiConfig(plan: GatewayPlan): readonly ConfigFile[] {
   const filter = {
     type: 'ExternalAuth',
@@ -51,7 +51,7 @@ export function envoyGatewayConfig(plan: GatewayPlan): readonly ConfigFile[] {
       metadata: { name: 'portcullis', namespace: GATEWAY.namespace },
       spec: {
         targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: GATEWAY.name }],
-        // Envoy Gateway would merge slashes and unescape them by default.
+        // Envoy Gateway's default would merge slashes and unescape them before the door sees the path.
         path: {
           disableMergeSlashes: true,
           escapedSlashesAction: plan.encodedSlash ? 'KeepUnchanged' : 'RejectRequest',
@@ -84,7 +84,7 @@ const route = ({ hosts, service }: GatewayPlan, filters: readonly object[]): obj
 
 const nameOf = ({ host }: GatewayPlan['service']): string => (isLoopback(host) ? ROUTE : (host.split('.')[0] ?? ROUTE))
 
-/** A permission in the authorizer's namespace, without which a route of another namespace may not name it. */
+/** Permits routes of another namespace to name the authorizer's Service. */
 const referenceGrant = (kind: string, group: string): object => ({
   apiVersion: 'gateway.networking.k8s.io/v1beta1',
   kind: 'ReferenceGrant',

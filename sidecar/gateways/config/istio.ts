@@ -1,4 +1,4 @@
-/** Istio: the provider, a policy that asks about every request, and filters for what the mesh configuration cannot express. */
+/** Prints for Istio the provider, a policy that asks about every request, and filters for what the mesh configuration lacks. */
 import type { ConfigFile, GatewayPlan } from '../plan.ts'
 import { DOOR_TIMEOUT_SECONDS } from '../plan.ts'
 import { AUTHORIZER, authorizerHost, manifests } from './kubernetes.ts'
@@ -71,7 +71,7 @@ export function istioConfig({ bodyBytesMax }: GatewayPlan): readonly ConfigFile[
 
 const MANAGER = { name: 'envoy.filters.network.http_connection_manager' }
 
-/** Sends raw headers to the door: a joined value would hide that a field was repeated. */
+/** Raw headers keep repeated fields apart, which a joined value would hide. */
 const rawHeaders = {
   applyTo: 'HTTP_FILTER',
   match: {

@@ -2,7 +2,7 @@
 import { stringify } from 'yaml'
 import type { ConfigFile } from '../plan.ts'
 
-/** The authorizer's Service, as the chart names it. */
+/** The authorizer's Service under the names that the chart gives it. */
 export const AUTHORIZER = { service: 'portcullis-authorizer', namespace: 'portcullis', port: 15081 } as const
 /** The gateway and its namespace in the printed example. */
 export const GATEWAY = { name: 'gateway', namespace: 'default' } as const

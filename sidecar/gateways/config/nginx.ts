@@ -1,4 +1,4 @@
-/** A server of nginx that asks the door about every request, and sends the door's own answer to a client that is refused. */
+/** Prints a server of nginx that asks the door about each request, and gives the door's answer to a refused client. */
 
 import { exactNames } from '../../http/cleared.ts'
 import {

@@ -1,4 +1,4 @@
-/** Static and dynamic configuration of Traefik that asks the door about every request. */
+/** Prints static and dynamic configuration of Traefik that asks the door about each request. */
 import { stringify } from 'yaml'
 import { exactNames, OF_TRAEFIK, prefixes } from '../../http/cleared.ts'
 import { AUTHORIZE_PATH, answerFields } from '../../http/door-fields.ts'
@@ -32,7 +32,7 @@ function dynamicConfig(plan: GatewayPlan): object {
   return {
     http: {
       routers: {
-        // Matches every host and path: the door also answers for those that it does not serve.
+        // Matches every host and path: the door itself refuses those that it does not serve.
         service: {
           entryPoints: [ENTRY_POINT],
           rule: 'PathPrefix(`/`)',
@@ -46,7 +46,7 @@ function dynamicConfig(plan: GatewayPlan): object {
             ...doorOf(plan),
             // Traefik removes the client's own X-Forwarded-* first.
             trustForwardHeader: false,
-            // Traefik removes each of these fields from the request, and sets it if the door's answer has it.
+            // Traefik removes these fields from each request, and then sets those that the door's answer has.
             authResponseHeaders: [...answerFields(plan.headers.identity), ...CREDENTIALS].map(written),
             authResponseHeadersRegex: clearedPattern(plan),
           },
@@ -64,7 +64,7 @@ function dynamicConfig(plan: GatewayPlan): object {
   }
 }
 
-/** The door's address and TLS. Traefik can send no secret and open no unix socket, so a client certificate must authenticate it. */
+/** The door's address and TLS. Traefik cannot send a secret or use a unix socket, so a client certificate must authenticate it. */
 function doorOf({ door }: GatewayPlan): object {
   if (door.kind !== 'tls' || door.client === null)
     throw new PlanError(

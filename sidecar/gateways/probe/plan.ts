@@ -11,7 +11,7 @@ export type PlanOptions = {
   /** Claims of the token without any rights; null: probes are sent without a token. */
   readonly claims: { readonly [claim: string]: unknown } | null
   readonly allMethods: boolean
-  /** The id that replaces each parameter. Nothing may have it. */
+  /** A made-up id for all parameters, for which nobody may have a permission. */
   readonly madeUp: string
 }
 
@@ -90,7 +90,7 @@ function leftOut({ routes }: RouteFile, count: number, { claims }: PlanOptions):
   ]
 }
 
-/** False where the sidecar itself would permit the request: at a public route, or a check that any token may satisfy. */
+/** True if the sidecar refuses the request: not for a public route, nor for a check that any token may pass. */
 function isGuarded(
   { fields, ...asked }: Pick<Probe, 'method' | 'target' | 'fields'> & { readonly as: PlanOptions['claims'] },
   explain: Explainer,

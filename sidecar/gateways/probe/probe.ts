@@ -1,6 +1,6 @@
 /**
- * Sends requests for guarded paths to a running gateway. A probe is held if the door knows it as refused and the client got that
- * refusal. Every other probe is not held: a success, a redirect, and also a refusal whose origin is unknown.
+ * Sends requests for guarded paths to a running gateway. A probe is "held" if the door knows that it refused the probe and the client got
+ * this refusal. All others are not: a success, a redirect, or a refusal of unknown origin.
  */
 import { randomUUID } from 'node:crypto'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
@@ -10,13 +10,13 @@ import { type Answer, answers, findRefusal, type Sent, send } from './send.ts'
 
 export type Result =
   | 'held'
-  /** The gateway itself refuses such a message, so it does not ask the door. */
+  /** The gateway itself refuses the malformed message without asking the door. */
   | 'malformed'
   /** The answer was 2xx, 3xx or an upgrade. */
   | 'passed'
   | 'unproven'
 export type Probe = Sent & {
-  /** True: the usual spelling. */
+  /** True for the usual spelling of the path. */
   readonly plain: boolean
   /** The served host. */
   readonly host: string
@@ -28,9 +28,9 @@ export type Probed = { readonly probe: Probe; readonly result: Result; readonly 
 export type ProbeOptions = {
   readonly url: URL
   readonly admins: readonly URL[]
-  /** Null: no probes with a token are sent. */
+  /** The token for some probes; null: no probe has a token. */
   readonly token: string | null
-  /** True: the sidecar does not run, so it can refuse nothing, and nothing may pass. */
+  /** True: the sidecar has been stopped, so it cannot refuse, and the gateway must let no request pass. */
   readonly doorStopped: boolean
 }
 
@@ -75,7 +75,7 @@ function withFields({ method, target, fields, token }: Probe, id: string, { toke
 type Answered = {
   readonly probe: Probe
   readonly id: string
-  /** A text is the reason for which there is no answer. */
+  /** The answer of the gateway, or the reason why none came. */
   readonly answer: Answer | string
   /** Request ids for which the sidecar has confirmed a refusal. */
   readonly seen: Set<string>
@@ -100,7 +100,7 @@ async function isMalformed({ probe, id }: Answered, { digest }: Answer, options:
 }
 
 function assessWithoutDoor(status: number): Omit<Probed, 'probe'> {
-  // Envoy answers 403 when it cannot ask the door.
+  // Envoy answers 403 if it cannot ask the door.
   if (status >= 500 || status === 403) return { result: 'held', why: `${status}` }
   return { result: 'unproven', why: `${status}, which does not say that the door cannot be asked` }
 }
@@ -111,7 +111,7 @@ async function assessByDoor(
   admins: readonly URL[],
 ): Promise<Omit<Probed, 'probe'>> {
   const { status, requestId } = answer
-  // Some gateways replace the request's id by one of their own.
+  // Some gateways replace the request's id by their own, so both ids are looked up.
   const own = requestId !== null && isRequestId(requestId) && !/^\.+$/.test(requestId) ? [requestId] : []
   for (const one of new Set([id, ...own])) {
     const found = seen.has(one) ? null : await asking(admins, () => findRefusal(admins, one))

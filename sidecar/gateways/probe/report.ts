@@ -32,7 +32,7 @@ export function reportOf(probed: readonly Probed[], leftOut: readonly string[]):
   return { held, malformed, passed: told('passed'), unproven: told('unproven'), left_out: leftOut }
 }
 
-/** True: every probe that was sent is held. */
+/** True if all probes that were sent were held. */
 export const isHeld = ({ held, passed, unproven }: Report): boolean =>
   held > 0 && passed.length === 0 && unproven.length === 0
 

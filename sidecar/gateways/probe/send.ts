@@ -1,4 +1,4 @@
-/** Sends one probe to the gateway, and asks the admin port of a sidecar whether the sidecar refused it. Time and size are bounded. */
+/** Sends one probe to the gateway, then asks the sidecar's admin port whether the sidecar refused it. Time and size are bounded. */
 import { hash } from 'node:crypto'
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
@@ -8,7 +8,7 @@ import { NO_REFUSAL, REFUSALS_PATH } from '../../../pdp/shared/process/admin-lis
 
 export type Answer = {
   readonly status: number
-  /** The request id in the answer; null: it has none. */
+  /** The request id in the answer; null: it has no id. */
   readonly requestId: string | null
   /** Equal for answers that differ only in their date. */
   readonly digest: string
@@ -16,7 +16,6 @@ export type Answer = {
 export type Sent = {
   readonly method: string
   readonly target: string
-  /** Pairs of name and value. */
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
 const ANSWER_MS = 10_000

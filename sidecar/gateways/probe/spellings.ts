@@ -1,4 +1,4 @@
-/** Requests that a gateway or a service could read as requests for a guarded path, though they are spelled differently. */
+/** Requests whose paths are spelled differently, but which a gateway or a service could read as requests for a guarded path. */
 
 /** A path and fields as they are sent. `plain`: the usual spelling. */
 export type Spelling = {
@@ -8,7 +8,7 @@ export type Spelling = {
 }
 export type Spelled = {
   readonly host: string
-  /** The guarded path, such as `/invoices/probe-1`. */
+  /** The guarded path with its made-up id, such as `/invoices/probe-1`. */
   readonly path: string
   /** Public paths, and their fixed beginnings, such as `/public`. */
   readonly open: readonly { readonly path: string; readonly start: string }[]
@@ -85,7 +85,7 @@ const UP = [
   '/..%5c',
 ].concat(['/%252e%252e', '/%c0%ae%c0%ae', '/%20..', '/..%20', '/..%00'])
 
-/** Fields by which a client may pretend to be the gateway, or somebody else. */
+/** Fields by which a client pretends to be the gateway or another user. */
 const FORGED: readonly (readonly [name: string, value: string])[] = [
   ...['x-forwarded-method', 'x-original-method', 'x-http-method-override', 'x-http-method', 'x-method-override'].map(
     (name) => [name, 'OPTIONS'] as const,

@@ -1,17 +1,17 @@
-/** Makes a server certificate and an authority that signs only it: the authority's private key is never stored. */
+/** Makes a server certificate, and the authority that signs only this one: the authority's private key is never stored. */
 import { webcrypto, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { stringify } from 'yaml'
 
 export type MadeCertificate = {
-  /** All three are PEM. */
+  /** The PEM text of the authority's certificate. */
   readonly authority: string
   readonly certificate: string
   readonly key: string
 }
 
 const DAY_MS = 86_400_000
-// The certificate is valid from a little earlier: a node whose clock is behind must not refuse it.
+// How long before its making the certificate is valid: nodes whose clocks are behind must not refuse it.
 export const BACKDATE_MS = 300_000
 const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' } as const
@@ -34,7 +34,7 @@ export async function makeAuthority({ days, nowMs }: { readonly days: number; re
 }> {
   const x509 = await loadX509()
   const keys = await makeKeys()
-  // Each authority has a new name: in a bundle of two, a verifier then finds the right one.
+  // Each authority has a new name, by which a verifier finds the right one in a bundle of two.
   const issuer = `CN=portcullis ${randomHex(8)}`
   const common = {
     issuer,
@@ -92,7 +92,7 @@ export function withAuthority(bundle: string, authority: string, nowMs: number):
   return [...valid, authority.trim()].map((pem) => `${pem}\n`).join('')
 }
 
-/** A Secret as the chart expects it: the key pair and `ca.crt`. */
+/** A Secret in the chart's form: the key pair and `ca.crt`. */
 export function secretManifest(
   { authority, certificate, key }: MadeCertificate,
   { name, namespace }: { readonly name: string; readonly namespace: string },
@@ -106,7 +106,7 @@ export function secretManifest(
   })
 }
 
-/** Loads the library only here, since it needs a polyfill that extends the global Reflect: no server process loads it. */
+/** Loads the library on first use: it needs a polyfill that extends the global Reflect, which no server process should load. */
 async function loadX509(): Promise<typeof import('@peculiar/x509')> {
   await import('reflect-metadata')
   return import('@peculiar/x509')

@@ -80,7 +80,7 @@ async function makePairs(hosts: readonly string[], options: PairOptions, io: Nod
 }
 const FILES = ['ca.pem', 'tls.crt', 'tls.key'] as const
 
-/** Adds the authority to those in the file that have not expired. Throws ConfigError. */
+/** Writes the authority into the file, after those there that have not expired. Throws ConfigError. */
 export function addAuthority(path: string, authority: string, nowMs: number): void {
   written(path, () => {
     const before = existsSync(path) ? readFileSync(path, 'utf8') : ''

@@ -1,4 +1,4 @@
-/** The API server, as a Pod with a ServiceAccount reaches it: JSON objects, one deadline, no redirects. */
+/** Calls the API server with a Pod's ServiceAccount: JSON objects, one deadline, no redirects. */
 import { readFileSync } from 'node:fs'
 import { readAtMost } from '../../../pdp/shared/base/http-json.ts'
 import { fileProblem } from '../../../pdp/shared/process/command/file-problem.ts'
@@ -9,7 +9,7 @@ const DEADLINE_MS = 10_000
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024
 
 export type KubeApi = {
-  /** Throws StartError, whose message names the call and what the API server said. */
+  /** Reads an object. Throws StartError, whose message names the call and what the API server answered. */
   get(path: string): Promise<JsonObject>
   /** Like `get`; null: the object does not exist. */
   find(path: string): Promise<JsonObject | null>

@@ -1,7 +1,7 @@
 /**
- * Keeps the webhook's certificate valid: makes it, renews it when two thirds of its time are over, and tells the API server its
- * authorities. The API server trusts a new authority before the injectors present its certificate, and the old one until it expires, so
- * no review fails meanwhile.
+ * Keeps the webhook's certificate valid: makes it, renews it after two thirds of its time, and gives its authorities to the API server. The
+ * API server trusts a new authority before the injectors use its certificate, and the old one until it expires, so that no review fails
+ * meanwhile.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { isObject, type Json, type JsonObject, listAt, objectAt, textAt, textsAt } from '../pod/json.ts'
@@ -14,9 +14,9 @@ export type CertificateGoal = {
   readonly secret: string
   /** DNS names of the Service. */
   readonly names: readonly string[]
-  /** The name of the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration that must trust the certificate; null: none. */
+  /** The name of the webhook configurations, mutating and validating, that must trust the certificate; null: there are none. */
   readonly webhook: string | null
-  /** Existing ConfigMaps from whose ca.crt sidecars trust the certificate. */
+  /** Existing ConfigMaps whose ca.crt the sidecars trust. */
   readonly bundles: readonly { readonly namespace: string; readonly name: string }[]
   readonly days: number
   /** Milliseconds since the epoch. */
@@ -76,7 +76,7 @@ type Promotion = {
   readonly next: Pair
 }
 
-/** Starts to use the next certificate, once every sidecar has had the time to trust it. */
+/** Puts the next certificate into use after every sidecar has had time to trust it. */
 async function promote({ api, path, secret, held, next }: Promotion, goal: CertificateGoal): Promise<Maintained> {
   const published = await publish(api, goal, held.authorities)
   const made = new X509Certificate(next.certificate)
@@ -103,7 +103,7 @@ async function store(
   await api.put(path, { ...secret, data: Object.fromEntries(encoded) })
 }
 
-/** The pair in the Secret; null: there is none. */
+/** The key pair in the Secret; null: the Secret is empty. */
 function readPair(secret: JsonObject, name: string): Pair | null {
   const data = textsAt(secret.data, 'data')
   const read = (key: string): string => Buffer.from(data.get(key) ?? '', 'base64').toString('utf8')
@@ -143,7 +143,7 @@ function isIssuer(pem: string, leaf: X509Certificate): boolean {
   return leaf.checkIssued(authority) && leaf.verify(authority.publicKey)
 }
 
-/** False for an authority that has expired or cannot be read. */
+/** True for an authority that can be read and has not expired. */
 function isCurrent(pem: string, nowMs: number): boolean {
   try {
     return new X509Certificate(pem).validToDate.getTime() > nowMs

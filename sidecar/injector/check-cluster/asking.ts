@@ -9,7 +9,7 @@ import { checkWorkload, ROUTE_KEY, type RouteFileReport } from '../webhook/check
 import { webhooksOf } from './injectors.ts'
 import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
 
-/** `platform`: the text of the settings that a platform makes for every route file; null: none. */
+/** Checks a route file. `platform`: the text that a platform sets for every route file; null: none. */
 export type CheckRoutes = (text: string, platform: string | null) => RouteFileReport
 
 /** Pods of namespaces without a mode. */
@@ -25,7 +25,7 @@ export function checkBare(pod: Named): readonly Finding[] {
 
 const WORKLOADS = ['Deployment', 'StatefulSet', 'DaemonSet', 'CronJob', 'Rollout']
 
-/** Workloads of namespaces with a mode whose next Pods the injector would refuse. */
+/** Finds workloads, in namespaces with a mode, whose next Pods the injector would refuse. */
 export function checkWorkloads(
   objects: readonly JsonObject[],
   modeOf: (namespace: string) => Mode | undefined,
@@ -52,13 +52,13 @@ export function settingsOf(objects: readonly JsonObject[]): InjectorConfig | nul
     try {
       if (text !== undefined) return parseInjectorConfig(text, 'injector.yaml')
     } catch {
-      // The settings are those of another version.
+      // The settings are those of another version, so they count as unreadable.
     }
   }
   return null
 }
 
-/** Checks the route files of Pods with sidecars, and the ConfigMaps whose label says that they hold some. */
+/** Checks the route files of Pods with sidecars, and all ConfigMaps labelled as route files. */
 export function checkRouteFiles(
   objects: readonly JsonObject[],
   pods: readonly WatchedPod[],
@@ -90,7 +90,7 @@ export function checkRouteFiles(
       .filter((port) => !keys.includes(`${port}.yaml`))
       .map((port) => finding('routes_missing', map, 'ConfigMap', missingKey(`${port}.yaml`, keys)))
   })
-  // An operator who may not read the injector's settings finds them in the sidecars' arguments.
+  // The settings may be unreadable for this operator, but the sidecars' arguments contain the same text.
   const args = pods.flatMap(({ sidecars }) => sidecars.flatMap(({ raw }) => listAt(raw.args, 'args').map(String)))
   const platform = settingsOf(objects)?.platform ?? platformOf(args)
   const read = new Set(pods.map((pod) => `${pod.namespace}/${routesOf(pod)}`))

@@ -1,4 +1,4 @@
-/** The form of the chart's policies, so that `check-cluster` can tell them from other policies with the same names. */
+/** The form of the chart's policies, by which `check-cluster` tells them from others with the same names. */
 import type { Resource } from './selector.ts'
 
 export type BackstopRule = {
@@ -9,11 +9,11 @@ export type BackstopRule = {
   readonly resources: readonly Resource[]
   /** True: the policy is for namespaces without a mode, too. */
   readonly everywhere: boolean
-  /** The harm that is possible without the policy. */
+  /** The harm that can happen without the policy. */
   readonly without: string
 }
 
-/** Variables of the policy for Pods whose values come from the chart. Each is a literal. */
+/** The policy's variables that come from the chart's values. Each value is a literal. */
 export const SETTINGS: readonly string[] = [
   'authorities',
   'belongs',

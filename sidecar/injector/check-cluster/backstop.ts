@@ -7,7 +7,7 @@ import { type Finding, finding, type GuardedNamespace, type Named, nothing, ofKi
 
 const POLICY = 'ValidatingAdmissionPolicy'
 const BINDING = 'ValidatingAdmissionPolicyBinding'
-// Only literals are allowed as settings, since a literal cannot decide anything.
+// Matches a literal. Settings must be literals, because a literal cannot change the policy's decision.
 const LITERAL = /^(?:'[^'\\]*'|-?\d+|true|false)$/
 
 type BackstopInput = {
@@ -39,7 +39,7 @@ type RuleInput = {
   readonly images: ReadonlySet<string>
 }
 
-/** Empty when one policy and one of its bindings enforce the rule; else the errors of the policy that comes nearest. */
+/** Errors of the rule. Empty if one policy and one of its bindings enforce the rule; else those of the policy that comes nearest. */
 function checkRule(rule: BackstopRule, { policies, bindings, namespace, images }: RuleInput): readonly Finding[] {
   const ours = policies.filter((policy) => formOf(policy.raw) === rule.form)
   const likely = ours.length > 0 ? ours : policies.filter(({ name }) => name.endsWith(`-${rule.name}`))

@@ -19,7 +19,7 @@ export function checkCluster(objects: readonly JsonObject[], checkRoutes: CheckR
   const namespaces = ofKind(objects, 'Namespace').map((object) => ({ object, ...readLabels(object) }))
   const guarded = namespaces.flatMap(({ object: { name }, labels, said }) => {
     const mode = MODES.find((known) => known === said)
-    // The API server sets this label itself.
+    // Selectors may use this label, which the API server itself sets.
     const all = new Map([...labels, ['kubernetes.io/metadata.name', name]])
     return mode === undefined ? [] : [{ name, mode, labels: all }]
   })

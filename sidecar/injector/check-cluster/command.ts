@@ -34,7 +34,7 @@ const KINDS = [
   'validatingadmissionpolicies.admissionregistration.k8s.io',
   'validatingadmissionpolicybindings.admissionregistration.k8s.io',
 ]
-/** Kinds to read only if the cluster has them: kubectl refuses an unknown kind. */
+/** Kinds that a cluster may lack. They are read only if it has them, because kubectl refuses an unknown kind. */
 const OPTIONAL_KINDS = [
   'rollouts.argoproj.io',
   'httproutes.gateway.networking.k8s.io',
@@ -67,7 +67,7 @@ async function check(options: Options, io: NodeJS.Process, checkRoutes: CheckRou
   const findings = checkCluster(objects, checkRoutes).filter(
     ({ namespace }) => only === undefined || namespace === null || namespace === only,
   )
-  // Each sidecar is asked in turn, which would take long for a whole cluster.
+  // The sidecars of one namespace only are asked, one by one: a whole cluster would take long.
   const pods = only === undefined || from !== undefined ? [] : ofKind(objects, 'Pod')
   const own = pods.filter(({ namespace }) => namespace === only)
   const status = statusLines(own, { objects, ask: kubectl })
@@ -86,7 +86,7 @@ function read(kubectl: Kubectl, from: string | undefined): readonly JsonObject[]
     const list: unknown = JSON.parse(text)
     if (isObject(list)) return listAt(list.items, 'items').filter(isObject)
   } catch {
-    // Not JSON: reported below.
+    // A text that is not JSON is reported below.
   }
   throw new ConfigError(['the input is not a JSON list of Kubernetes objects'])
 }

@@ -1,4 +1,4 @@
-/** Checks that the webhook and each rule of the backstop hold for every namespace with a mode. Names and labels of objects prove nothing. */
+/** Checks that the webhook and each rule of the backstop protect every namespace with a mode. Names and labels of objects prove nothing. */
 import { MODES, type Mode } from '../pod/injection.ts'
 import { type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
 import { checkBackstop } from './backstop.ts'
@@ -15,7 +15,7 @@ export function checkGuard(
 ): readonly Finding[] {
   const images = new Set(findInjectors(objects).flatMap((injector) => injector.images))
   return MODES.flatMap((mode) => {
-    // A finding about every namespace is reported once.
+    // A made-up namespace: a finding about it holds for all namespaces and is reported once.
     const any: GuardedNamespace = { name: null, mode, labels: new Map([['portcullis.dev/inject', mode]]) }
     const of = namespaces.filter((namespace) => namespace.mode === mode)
     const inGeneral = checkWebhooks(objects, any)

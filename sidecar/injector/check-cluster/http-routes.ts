@@ -10,7 +10,7 @@ const GATEWAY = 'Gateway'
 type Rule = {
   readonly route: Named
   readonly kind: string
-  /** The number of the rule, counted from one. */
+  /** The rule's number, counted from one. */
   readonly number: number
   /** The Services to which it leads, as `namespace/name`. */
   readonly services: readonly string[]
@@ -18,8 +18,8 @@ type Rule = {
 }
 
 /**
- * A Service is gated if it has the label, or if some rule that leads to it asks: then a rule that does not ask is an oversight. Throws
- * ShapeError.
+ * Finds rules that lead to a protected Service without asking. A Service is protected if it has the label, or if another rule to it asks.
+ * Throws ShapeError.
  */
 export function checkHttpRoutes(objects: readonly JsonObject[]): readonly Finding[] {
   const policies = ofKind(objects, 'SecurityPolicy')
@@ -82,7 +82,7 @@ function isAskedByPolicy({
   const above = policies.filter((policy) => gateways.some((gateway) => targets(policy, gateway)))
   if (own.some(asksAuthorizer)) return true
   const replaced = own.some(({ raw }) => objectAt(raw.spec, 'spec').mergeType === undefined)
-  // Each Gateway to which the route is attached must ask.
+  // All Gateways to which the route is attached must ask.
   return (
     !replaced &&
     gateways.length > 0 &&

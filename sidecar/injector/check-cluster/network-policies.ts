@@ -3,7 +3,7 @@ import { type JsonObject, listAt, objectAt } from '../pod/json.ts'
 import { matchesLabels } from './selector.ts'
 import { type Finding, finding, type Named, ofKind, type WatchedPod } from './watched.ts'
 
-/** One finding for each policy, about protected Pods and about Pods that lack a required sidecar. Throws ShapeError. */
+/** One finding for each policy that admits clients past a sidecar, or to a Pod that lacks its required sidecar. Throws ShapeError. */
 export function checkPolicies(objects: readonly JsonObject[], pods: readonly WatchedPod[]): readonly Finding[] {
   const policies = ofKind(objects, 'NetworkPolicy').filter(isForIngress)
   const guarded = pods.filter(({ sidecars, mode }) => sidecars.length > 0 || mode === 'required')
@@ -52,7 +52,7 @@ function admitsApp(rule: JsonObject, policy: Named, { sidecars, apps, open }: Wa
   const ports = listAt(rule.ports, 'ports').map((port) => objectAt(port, 'ports'))
   if (ports.length === 0) return true
   const all = [...sidecars, ...apps].flatMap((container) => container.ports)
-  // The chart lets scrapers read sidecars of the version before, whose ports of metrics began at 15090, as long as an update lasts.
+  // During an update, the chart also lets scrapers read the older version's metrics ports, which begin at 15090.
   const own = CHARTS_OWN.exec(policy.name)
   const former = own === null || listAt(rule.from, 'from').length === 0 ? null : 15_089 + Number(own[1] ?? 1)
   const isFormer = (number: number): boolean =>

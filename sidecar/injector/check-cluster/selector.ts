@@ -19,13 +19,13 @@ function matchesExpression(item: Json, labels: ReadonlyMap<string, string>): boo
   throw new ShapeError(`operator ${JSON.stringify(operator)} is unknown`)
 }
 
-/** True for a selector that is absent or has no condition, and so matches everything. Throws ShapeError. */
+/** True for a selector that is absent or has no condition: it matches everything. Throws ShapeError. */
 export function isEmptySelector(selector: Json | undefined): boolean {
   const { matchLabels, matchExpressions } = objectAt(selector, 'selector')
   return textsAt(matchLabels, 'matchLabels').size === 0 && listAt(matchExpressions, 'matchExpressions').length === 0
 }
 
-/** A resource with its subresource, as admission rules name it. */
+/** A resource, perhaps with its subresource, and an operation, as in admission rules. */
 export type Resource = { readonly group: string; readonly resource: string; readonly operation: string }
 
 /** True if the admission rules cover each of the resources in v1, whatever the object's name. Throws ShapeError. */

@@ -7,7 +7,7 @@ import { type Finding, finding, type Named, ofKind, plainIp, type WatchedPod } f
 
 const SERVICE_LABEL = 'kubernetes.io/service-name'
 
-/** A target of a Service or slice that is no sidecar. */
+/** A target of a Service or slice that leads past the sidecar; `number` is the port. */
 type Past = { readonly pod: WatchedPod; readonly number: number | null }
 
 /** Throws ShapeError. */
@@ -20,7 +20,7 @@ export function checkServices(objects: readonly JsonObject[], pods: readonly Wat
     ...checkService(service, { pods, guarded, first }),
   }))
   const slices = ofKind(objects, 'EndpointSlice').flatMap((slice) => {
-    // A finding about the slice's own Service is not repeated for the slice. The slice's labels prove nothing else.
+    // A slice's finding that its own Service already has is not repeated. The label serves only for this: it proves nothing.
     const name = textsAt(objectAt(slice.raw.metadata, 'metadata').labels, 'labels').get(SERVICE_LABEL)
     const own = services.find(({ service }) => service.namespace === slice.namespace && service.name === name)
     return checkSlice(slice, { guarded, said: own?.past ?? [] })
@@ -75,7 +75,7 @@ function checkHeadless(service: Named, pods: readonly WatchedPod[]): readonly Fi
   return [finding('service_headless', service, 'Service', message)]
 }
 
-/** Finds numbers that Pods lose when they restart, since the injector's first port is another: the Service would lead to nothing then. */
+/** Finds Services with a port number that Pods lose at their next restart, because the injector's first port has changed. */
 function checkFormer(service: Named, pods: readonly WatchedPod[], first: number | null): readonly Finding[] {
   const former = pods
     .flatMap(({ sidecars }) => sidecars)

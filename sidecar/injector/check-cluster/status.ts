@@ -13,9 +13,9 @@ type Options = { readonly kubectl: string; readonly namespace: string; readonly 
 type SidecarStatus = {
   readonly hash: string
   readonly since: string
-  /** False: a later version of the file was not valid. */
+  /** False if a later version of the file was not valid. */
   readonly reloaded: boolean
-  /** The last refusal; null: none since the start. */
+  /** The last refusal; null: none since the sidecar's start. */
   readonly refusal: { readonly outcome: string; readonly route: string; readonly at: string } | null
 }
 
@@ -114,7 +114,7 @@ export function readStatus(metrics: string): SidecarStatus {
   }
 }
 
-/** The hash of the route file in its ConfigMap; null: the ConfigMap has none. */
+/** The hash of the route file in the ConfigMap; null: the ConfigMap lacks it. */
 function hashIn(
   objects: readonly JsonObject[],
   { pod, routes, file }: { readonly pod: Named; readonly routes: string | null; readonly file: string },

@@ -1,4 +1,4 @@
-/** The objects of a cluster as `check-cluster` reads them, and its findings about them. */
+/** The objects of a cluster in the form for `check-cluster`, and its findings about them. */
 import { readWishes } from '../pod/annotations.ts'
 import type { Mode } from '../pod/injection.ts'
 import { type JsonObject, listAt, objectAt, textAt } from '../pod/json.ts'
@@ -47,7 +47,7 @@ export type WatchedPod = Named & {
   readonly labels: ReadonlyMap<string, string>
   /** Containers that are sidecars by all of their members. */
   readonly sidecars: readonly Container[]
-  /** All other containers, including those that only have a sidecar's name. */
+  /** All containers that are no sidecars, even if they have a sidecar's name. */
   readonly apps: readonly Container[]
   /** Port numbers that may be reached: those of its sidecars, and those that the Pod itself names as unprotected. */
   readonly open: ReadonlySet<number>
@@ -100,7 +100,7 @@ export function readWatched(named: Named, mode: Mode): WatchedPod {
   return { ...named, mode, labels: pod.labels, sidecars, apps, open, addresses }
 }
 
-/** True if nothing runs in the Pod any more, as in finished Pods of a Job. Its address may be another Pod's by now. */
+/** True if the Pod has ended, such as that of a finished Job: its address may belong to another Pod by now. */
 export function hasEnded({ raw }: Named): boolean {
   const phase = textAt(objectAt(raw.status, 'status').phase, 'status.phase')
   return phase === 'Succeeded' || phase === 'Failed'

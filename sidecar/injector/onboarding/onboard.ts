@@ -1,7 +1,7 @@
 /**
  * Gives a namespace that labels itself the objects that its sidecars need: the PDP's authorities, network policies, and the right to ask
- * the PDP. It changes only objects that it made itself, and deletes none: when the label is removed, nothing becomes open. A policy that
- * is no longer wanted admits nothing from then on: its ports would stay open, since policies add up.
+ * the PDP. Changes only objects that it made, and deletes none, so that removing the label opens nothing. A policy that is no longer wanted
+ * is emptied instead of kept: policies add up, so its ports would stay open.
  */
 import { createHash } from 'node:crypto'
 import { messageOf } from '../../../pdp/shared/base/error-message.ts'
@@ -16,7 +16,7 @@ export const PART = 'onboarding'
 const LABEL_PART = 'portcullis.dev/part'
 const PAGE = 500
 const PAGES_MAX = 40
-/** The time after which a finished namespace is checked again, since somebody may have changed an object. */
+/** The time after which a finished namespace is checked again: its objects may have been changed meanwhile. */
 const DONE_MS = 60_000
 
 /** When each namespace was done, and with which settings; one map for a process. */
@@ -32,7 +32,6 @@ export async function onboard(
   readonly changed: readonly string[]
   /** Objects of others that have our names, as `Kind namespace/name`. They stay as they are. */
   readonly foreign: readonly string[]
-  /** The reason for which a namespace is not done. */
   readonly failed: readonly { readonly namespace: string; readonly reason: string }[]
   /** True when the list of callers has changed. */
   readonly callers: boolean
@@ -132,7 +131,7 @@ async function hold(api: KubeApi, namespace: string, object: JsonObject): Promis
   return 'changed'
 }
 
-/** Closes the policies of its own that are not among the wanted ones, such as those for former ports. */
+/** Empties those of our policies that are no longer wanted, such as those for old ports. */
 async function closeOthers(api: KubeApi, namespace: string, wanted: readonly JsonObject[]): Promise<Held> {
   const path = pathOf({ kind: 'NetworkPolicy' }, namespace)
   const { items } = await api.get(`${path}?labelSelector=${encodeURIComponent(`${LABEL_PART}=${PART}`)}`)
@@ -142,7 +141,7 @@ async function closeOthers(api: KubeApi, namespace: string, wanted: readonly Jso
     const { name } = objectAt(item.metadata, 'metadata')
     const { ingress, ...spec } = objectAt(item.spec, 'spec')
     if (names.includes(name) || listAt(ingress, 'spec.ingress').length === 0) continue
-    // Objects of a list lack both.
+    // Objects from a list lack `kind` and `apiVersion`, which an update must have.
     await api.put(`${path}/${name}`, { ...item, ...NETWORK_POLICY, spec })
     result = 'changed'
   }

@@ -10,15 +10,15 @@ import { isObject, type Json, type JsonObject, listAt, objectAt, textAt, textsAt
 export type OnboardingSettings = {
   /** The namespace of the chart. */
   readonly namespace: string
-  /** Names of namespaces that may onboard themselves; `*` stands for any characters. */
+  /** Names of namespaces that may onboard themselves; `*` matches any characters. */
   readonly namespaces: readonly string[]
   /** Labels that these namespaces must have as well. */
   readonly matchLabels: { readonly [name: string]: string }
   /** Names of namespaces that never may. */
   readonly excluded: readonly string[]
-  /** The ConfigMap of the chart's namespace whose ca.crt is copied under the same name; null: none. */
+  /** The ConfigMap of the chart's namespace whose ca.crt each namespace gets as a copy of the same name; null: none. */
   readonly authorities: string | null
-  /** The ConfigMap of the chart's namespace that lists the callers of the PDP; null: none. */
+  /** The ConfigMap of the chart's namespace with the callers of the PDP; null: none. */
   readonly callers: string | null
   /** The NetworkPolicies to create, by the mode of the label. */
   readonly policies: { readonly [mode in Mode]: readonly JsonObject[] }
@@ -40,7 +40,7 @@ export function readOnboarding(path: string): OnboardingSettings {
   }
 }
 
-/** Throws when the text is not as the chart writes it. */
+/** Reads the settings. Throws if the text is not in the chart's form. */
 export function parseOnboarding(text: string): OnboardingSettings {
   const given: unknown = parse(text)
   const settings = isObject(given) ? given : {}

@@ -16,7 +16,7 @@ export const ANNOTATION_UNPROTECTED = `${PREFIX}unprotected-ports`
 export const ANNOTATION_SCRAPE = `${PREFIX}scrape`
 export const ANNOTATION_STATUS = `${PREFIX}status`
 
-/** There are so many port numbers for sidecars (ports.ts), and network policies for them (protected-namespaces.yaml). */
+/** The most ports per Pod: ports.ts has this many numbers for sidecars, and protected-namespaces.yaml as many network policies. */
 export const PORTS_COUNT_MAX = 4
 const UNPROTECTED_COUNT_MAX = 16
 const SCRAPE_COUNT_MAX = 4
@@ -44,7 +44,7 @@ export type Wishes = {
   readonly ports: readonly string[] | null
   /** The name of the ConfigMap that holds a route file `<port>.yaml` for each port; null: there is no annotation. */
   readonly routes: string | null
-  /** The Secret with the files that the route files name, such as the keys of sign-in; null: there is no annotation. */
+  /** The Secret with files for route files, such as the keys of sign-in; null: no annotation names one. */
   readonly secrets: string | null
   /** Names or numbers of ports. */
   readonly unprotected: ReadonlySet<string>

@@ -1,4 +1,4 @@
-/** The injector's settings: one YAML file that the chart writes. A Pod can change none of them. */
+/** The injector's settings: a YAML file that the chart writes, and that no Pod can change. */
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
@@ -21,12 +21,12 @@ export type InjectorConfig = {
   readonly port: number
   /** True from Kubernetes 1.32 on: only then can Services use the named ports of native sidecars. */
   readonly nativeSidecars: boolean
-  /** Null: the platform chooses, as OpenShift does. */
+  /** The sidecar's user; null: the platform chooses it, as OpenShift does. */
   readonly runAsUser: number | null
   readonly resources: JsonObject
   /** Bounds of the annotations cpu and memory. */
   readonly resourceBounds: Bounds
-  /** Addresses and CIDR blocks that may read the paths of portcullis.dev/scrape without a token; empty: none may. */
+  /** Addresses and CIDR blocks that may read the paths of portcullis.dev/scrape without a token; empty: no address may. */
   readonly scrapers: readonly string[]
   /** ConfigMap of the Pod's namespace with the PDP's authorities; null: the system's. */
   readonly authorities: string | null
@@ -39,19 +39,19 @@ export type InjectorConfig = {
   readonly logLevel: LogLevel
   /** URL of an OpenTelemetry collector; null: the sidecar sends no traces. */
   readonly tracesEndpoint: string | null
-  /** The proxy through which sidecars ask issuers; null: none. */
+  /** The proxy through which sidecars reach issuers; null: none. */
   readonly egressProxy: EgressProxy | null
-  /** The text that replaces `pdp` and `issuers` in every route file, as the sidecar gets it; null: none. */
+  /** The text that replaces `pdp` and `issuers` in all route files, in the sidecar's form; null: no replacement. */
   readonly platform: string | null
 }
 export type EgressProxy = { readonly url: string; readonly noProxy: string }
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const
-// One name with a tag or a digest: without either, the image would be whichever was pushed last.
+// Matches an image with a tag or a digest: without either, the last pushed image would run.
 const IMAGE = /^[a-z0-9][a-z0-9._/:-]*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|@sha256:[0-9a-f]{64})$/
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 const ENDPOINT = /^https?:\/\/[^\s'"\\]+$/
-// A sidecar does not start with a network in it.
+// Matches a proxy exception list without networks, since a sidecar does not start with a network in it.
 const NO_PROXY = /^[A-Za-z0-9.,:*[\]_-]{0,4096}$/
 const KEY = /^[-._A-Za-z0-9]{1,253}$/
 const PULL_SECRETS_COUNT_MAX = 8

@@ -31,7 +31,7 @@ import {
 import { takeOver } from './take-over.ts'
 import { openNumbers } from './unprotected-ports.ts'
 
-/** Denies a Pod that cannot be read. A second injection changes nothing. */
+/** Adds sidecars to a Pod, and denies one that cannot be read. A second injection changes nothing. */
 export function inject(document: JsonObject, options: { config: InjectorConfig; mode: Mode }): Injection {
   try {
     return decide(parsePod(document), options)
@@ -107,7 +107,7 @@ function withoutSidecar(pod: Pod, wishes: Wishes, mode: Mode): Injection {
       'ports_missing',
       `this namespace requires annotation ${ANNOTATION_PORTS} with port names, or with none if the Pod serves nothing`,
     )
-  // Where a sidecar is required, each Pod that serves must have one: unprotected ports are allowed only besides it.
+  // Unprotected ports are allowed only beside a sidecar: where one is required, a Pod with ports must have it.
   const open = openPorts(pod, mode === 'required' ? new Set() : wishes.unprotected)
   if (mode === 'required' && open.length > 0) return deny('port_unprotected', describeOpenPorts(open))
   const warnings = wishes.disabled || open.length === 0 ? [] : [describeOpenPorts(open)]
@@ -215,7 +215,7 @@ const GRACE_SECONDS_MIN = 2 * WITHDRAW_SECONDS
 /** How many ports one message names: a Pod may declare thousands. */
 const NAMED_COUNT_MAX = 8
 
-/** The ports that no sidecar covers and that the Pod does not list as unprotected. */
+/** The Pod's ports that no sidecar covers, and that its annotation does not list as unprotected. */
 function openPorts(
   pod: Pick<Pod, 'containers'>,
   unprotected: Wishes['unprotected'],

@@ -4,7 +4,7 @@ import { isJsonObject as isObject, type JsonObject, type JsonValue } from '../..
 export type Json = JsonValue
 export { isObject, type JsonObject }
 
-/** An object has not the form that the API server promises. The message names the place. */
+/** An object lacks the form that the API server promises. The message names the wrong member. */
 export class ShapeError extends Error {
   override readonly name = 'ShapeError'
 }
@@ -23,21 +23,21 @@ export function listAt(value: Json | undefined, place: string): readonly Json[] 
   throw new ShapeError(`${place} must be a list`)
 }
 
-/** Null when absent or null. Throws ShapeError. */
+/** The text of a member; null if absent or null. Throws ShapeError. */
 export function textAt(value: Json | undefined, place: string): string | null {
   if (value === undefined || value === null) return null
   if (typeof value === 'string') return value
   throw new ShapeError(`${place} must be text`)
 }
 
-/** Null when absent or null. Throws ShapeError. */
+/** The number of a member; null if absent or null. Throws ShapeError. */
 export function numberAt(value: Json | undefined, place: string): number | null {
   if (value === undefined || value === null) return null
   if (typeof value === 'number') return value
   throw new ShapeError(`${place} must be a number`)
 }
 
-/** False when absent or null. Throws ShapeError. */
+/** The boolean of a member; false if absent or null. Throws ShapeError. */
 export function flagAt(value: Json | undefined, place: string): boolean {
   if (value === undefined || value === null) return false
   if (typeof value === 'boolean') return value
@@ -63,7 +63,7 @@ export function equalJson(actual: Json | undefined, expected: Json): boolean {
   )
 }
 
-/** A JSON Pointer (RFC 6901). */
+/** Joins parts to a JSON Pointer (RFC 6901). */
 export function pointer(...parts: readonly (string | number)[]): string {
   return parts.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 }

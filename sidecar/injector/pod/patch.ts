@@ -1,4 +1,4 @@
-/** JSON Patch (RFC 6902), as far as the injector uses it. `inject POD.yaml` applies it in the same way as the API server. */
+/** The part of JSON Patch (RFC 6902) that the injector uses, for `inject POD.yaml` to apply as the API server does. */
 import { equalJson, isObject, type Json, type JsonObject, ShapeError } from './json.ts'
 
 export type PatchOperation =
@@ -42,7 +42,7 @@ function memberOf(parent: Mutable, name: string): Json | undefined {
   return Object.hasOwn(parent, name) ? parent[name] : undefined
 }
 
-// The copy belongs to us, so members that Json declares readonly may be changed here, and nowhere else.
+// Only this copy of our own may change, although Json declares its members readonly.
 function mutable(value: Json | undefined, path: string): Mutable {
   if (Array.isArray(value)) return value as Json[]
   if (isObject(value)) return value as { [name: string]: Json }

@@ -46,7 +46,7 @@ function moveToFront(
   if (pod.missing.has(list)) return append(['spec', list], containers, true)
   const indexes = placed.flatMap(({ existing }) => (existing === null ? [] : [existing.index]))
   return [
-    // The last one is removed first, so that the indexes of the others stay valid.
+    // The containers are removed from the last to the first, so that the other indexes stay valid.
     ...indexes.toSorted((a, b) => b - a).map((at) => ({ op: 'remove', path: pointer('spec', list, at) }) as const),
     ...containers.map((value, at) => ({ op: 'add', path: pointer('spec', list, at), value }) as const),
   ]

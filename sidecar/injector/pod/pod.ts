@@ -1,4 +1,4 @@
-/** A Pod as the injector reads it: only the parts that decide about the sidecar. */
+/** The parts of a Pod that decide about its sidecars. */
 import { flagAt, type Json, type JsonObject, listAt, numberAt, objectAt, ShapeError, textAt, textsAt } from './json.ts'
 
 export const LISTS = ['initContainers', 'containers'] as const
@@ -38,7 +38,7 @@ export type Pod = {
   readonly graceSeconds: number
   /** True: the Pod as a whole has requests or limits, which its containers share. */
   readonly hasResources: boolean
-  /** Absent parents that an `add` needs. */
+  /** Members of the Pod that are absent and that an `add` into them needs. */
   readonly missing: ReadonlySet<'annotations' | 'labels' | 'volumes' | 'imagePullSecrets' | ContainerList>
 }
 
@@ -51,7 +51,7 @@ const HANDLERS = [
 ] as const
 const ACTIONS = ['httpGet', 'tcpSocket'] as const
 
-/** Throws ShapeError, which names the place. */
+/** Reads a Pod. Throws ShapeError, which names the wrong member. */
 export function parsePod(document: JsonObject): Pod {
   const metadata = objectAt(document.metadata, 'metadata')
   const spec = objectAt(document.spec, 'spec')
@@ -82,7 +82,7 @@ export function parsePod(document: JsonObject): Pod {
   }
 }
 
-/** The default of Kubernetes. */
+/** The default grace period of Kubernetes. */
 const GRACE_SECONDS = 30
 
 function isWindows(spec: JsonObject): boolean {

@@ -2,7 +2,7 @@
 import { PORTS_COUNT_MAX } from './annotations.ts'
 
 export const DEFAULT_PORT = 15_080
-/** So far behind a sidecar's data port is the port of its metrics and probes. */
+/** The distance from a sidecar's data port to its port for metrics and probes. */
 const ADMIN_DISTANCE = 14
 const PORT_MIN = 1024
 const LAST = ADMIN_DISTANCE + PORTS_COUNT_MAX - 1
@@ -27,7 +27,7 @@ export const portsAt = (first: number, index: number): { readonly dataPort: numb
 export const isSidecarPort = (port: number, first: number): boolean =>
   [first, first + ADMIN_DISTANCE].some((least) => port >= least && port < least + PORTS_COUNT_MAX)
 
-/** All of them, as 15080 to 15083 and 15094 to 15097. */
+/** All ports of sidecars in words, such as 15080 to 15083 and 15094 to 15097. */
 export function describePorts(first: number): string {
   const last = PORTS_COUNT_MAX - 1
   return `${first} to ${first + last} and ${first + ADMIN_DISTANCE} to ${first + LAST}`
@@ -37,7 +37,7 @@ export function describePorts(first: number): string {
 export const markOf = (count: number, first: number): string =>
   first === DEFAULT_PORT ? String(count) : `${count}-from-${first}`
 
-/** Throws an Error whose message says what is wrong with the first port. */
+/** Reads the first port. Throws an Error whose message says what is wrong with it. */
 export function readFirstPort(value: unknown): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < PORT_MIN || value > PORT_MAX)
     throw new Error(`must be a number from ${PORT_MIN} to ${PORT_MAX}`)

@@ -1,4 +1,4 @@
-/** Recognizes a sidecar among the containers of a Pod, made with any settings of the injector. Its name proves nothing. */
+/** Recognizes a sidecar among a Pod's containers, whatever the injector's settings were when it was made. Its name proves nothing. */
 import { LOG_LEVELS } from '../../../pdp/shared/process/log.ts'
 import { readWishes } from './annotations.ts'
 import type { InjectorConfig, SecretKey } from './config.ts'
@@ -10,7 +10,7 @@ import { buildSidecars, OPEN_FLAG, PLATFORM_FLAG, RESERVED } from './sidecar-con
 
 export const hasSidecarName = ({ name }: Pick<Container, 'name'>): boolean => name.startsWith(RESERVED)
 
-/** True if every member equals that of the sidecar for which the Pod's annotations ask. */
+/** True if all members equal those of the sidecar that the Pod's annotations ask for. */
 export function isSidecar(container: Container, pod: Pod): boolean {
   if (!hasSidecarName(container)) return false
   const wishes = readWishes(pod)
@@ -26,7 +26,7 @@ export function isSidecar(container: Container, pod: Pod): boolean {
   }
 }
 
-/** The names of the port that a sidecar covers: the name that it has taken, and the new name of the app's port. */
+/** The two names of the port that a sidecar covers: the sidecar's own, taken from the app, and the new name for the app. */
 export function coveredBy({ name, ports }: Container): readonly { portName: string; hiddenName: string }[] {
   const portName = ports[0]?.name ?? null
   const hidden = portName === null || portName.length > 11 ? numberOf(name) : portName
@@ -37,7 +37,7 @@ export function coveredBy({ name, ports }: Container): readonly { portName: stri
 export const firstPortOf = ({ name, ports }: Pick<Container, 'name' | 'ports'>): number =>
   ports[0] === undefined ? DEFAULT_PORT : ports[0].number - numberOf(name) + 1
 
-/** The number of a sidecar in its Pod, counted from one. */
+/** The sidecar's number in its Pod, counted from one. */
 const numberOf = (name: string): number => Number(/-(\d)$/.exec(name)?.[1] ?? 1)
 
 /** The settings of an injector that may have made the container. Throws ShapeError. */
@@ -70,7 +70,7 @@ function settingsOf(container: Container, pod: Pod): InjectorConfig {
   }
 }
 
-/** The platform's text in the arguments of a sidecar; null: there is none. */
+/** The platform's text in a sidecar's arguments; null: none. */
 export const platformOf = (args: readonly string[]): string | null =>
   args.find((arg) => arg.startsWith(PLATFORM_FLAG))?.slice(PLATFORM_FLAG.length) ?? null
 

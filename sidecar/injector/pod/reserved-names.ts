@@ -1,4 +1,4 @@
-/** Tells the injector's own containers and volumes from others with the same names: by image and place, never by a label. */
+/** Finds containers and volumes that have the injector's names but are not its own. Image and list decide, never a label. */
 
 import { type Denial, deny } from './injection.ts'
 import { equalJson, type JsonObject, listAt, objectAt, textAt } from './json.ts'
@@ -6,8 +6,8 @@ import type { ContainerList, Pod, Volume } from './pod.ts'
 import { RESERVED, type Sidecar, TOKEN_AUDIENCE } from './sidecar-container.ts'
 
 /**
- * Null if every container with a reserved name has the sidecar's image and is in the right list (place-sidecars.ts restores its other
- * members), and every volume with a reserved name equals ours.
+ * Null if every container with a reserved name has the sidecar's image and stands in the right list, and every volume with a reserved name
+ * equals ours. place-sidecars.ts restores other members.
  */
 export function findStrangers(
   pod: Pod,

@@ -1,4 +1,4 @@
-/** Requests and limits of a sidecar: the operator's values, or those for which its Pod asks, within the operator's bounds. */
+/** A sidecar's requests and limits: the operator's values, or the Pod's wishes within the operator's bounds. */
 import { isObject, type Json, type JsonObject } from './json.ts'
 
 export const RESOURCES = ['cpu', 'memory'] as const
@@ -46,14 +46,14 @@ export function beyondBounds({ request, limit }: Amounts, { min, max }: Bounds[R
   return isWithin ? null : `must be from ${min} to ${max}, the operator's injector.sidecar.resourceBounds`
 }
 
-/** Null: the Pod itself has resources, which its containers share. */
+/** The sidecar's resources. `given`: the operator's; null: the Pod itself has resources, which its containers share. */
 export function resourcesFor(given: JsonObject | null, { cpu, memory }: ResourceWishes): JsonObject {
   const [requests, limits] = [mapAt(given?.requests), mapAt(given?.limits)]
   for (const [name, wish] of [['cpu', cpu] as const, ['memory', memory] as const]) {
     if (wish === null) continue
     requests[name] = wish.request
     if (wish.limit !== null) limits[name] = wish.limit
-    // Kubernetes would refuse an operator's limit that is below the Pod's request.
+    // Kubernetes would refuse a limit by the operator that is below the Pod's request.
     else if ((quantityOf(limits[name]) ?? Number.POSITIVE_INFINITY) < (quantityOf(wish.request) ?? 0))
       limits[name] = wish.request
   }

@@ -8,9 +8,9 @@ import { portsAt } from './ports.ts'
 /** Container and volume names with this prefix are reserved for the injector. */
 export const RESERVED = 'portcullis-'
 /**
- * The program as the Dockerfile starts it; the image's own entry point is not used. Half of the container's memory limit is
- * for long-lived objects, the rest for buffers and code: without the flag, Node would use more than a limit below 512 MB.
- * `pdp/shared/process/command/node-flags.ts` explains the other flag.
+ * The program, as in the Dockerfile; the image's entry point is not used. Long-lived objects may take half of the container's memory limit,
+ * buffers and code need the rest: without this flag, Node would exceed a limit below 512 MB. `pdp/shared/process/command/node-flags.ts`
+ * explains the other flag.
  */
 const PROGRAM = '/app/sidecar/bin.js'
 export const COMMAND = ['node', '--max-old-space-size-percentage=50', ...NODE_FLAGS.sidecar, PROGRAM] as const
@@ -22,15 +22,15 @@ export const AUTHORITIES_PATH = '/etc/portcullis/authorities'
 export const OPEN_FLAG = '--open='
 /** The flag with the settings that the platform makes for every route file. */
 export const PLATFORM_FLAG = '--platform='
-/** Folder of the control sockets, through which `preStop` tells a sidecar that its Pod ends; no other container mounts it. */
+/** The folder of control sockets, by which `preStop` tells a sidecar that its Pod ends. No other container mounts it. */
 const CONTROL_PATH = '/run/portcullis'
 /** How many seconds the sidecar still accepts connections after the Pod begins to end, until endpoints no longer list the Pod. */
 export const WITHDRAW_SECONDS = 5
 /** Folder of the token that authenticates the sidecar to the PDP: `token_file` of a route file names `token` in it. */
 export const TOKEN_PATH = '/var/run/secrets/portcullis'
-// The PDP accepts no other audience, and the API server does not accept this one.
+// The token is for the PDP only: the PDP accepts no other audience, and the API server refuses this one.
 export const TOKEN_AUDIENCE = 'portcullis-pdp'
-// Admission would mount the app's API token here. It does not if something is mounted at the path already.
+// Another volume is mounted at this path, because else admission would mount the app's API token there.
 const API_TOKEN_PATH = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 export type Sidecar = {
@@ -47,7 +47,7 @@ export function sidecarName(index: number): string {
   return index === 0 ? `${RESERVED}sidecar` : `${RESERVED}sidecar-${index + 1}`
 }
 
-/** The sidecars for which a Pod asks: their ports, and the Secret that they read. */
+/** The sidecars that a Pod asks for: their ports, and the Secret with their files. */
 export type WantedSidecars = {
   readonly ports: readonly string[]
   readonly secrets: string | null
@@ -74,14 +74,14 @@ export function buildVolumes(
   const token = { path: 'token', audience: TOKEN_AUDIENCE, expirationSeconds: 3600 }
   return [
     { name: `${RESERVED}routes`, configMap: { name: routes, defaultMode: 420 } },
-    // The kubelet sets the token's mode for the container's user, whatever the default says.
+    // The default mode does not matter: the kubelet sets the token's mode for the container's user.
     { name: `${RESERVED}token`, projected: { sources: [{ serviceAccountToken: token }], defaultMode: 420 } },
-    // In memory: a volume on the node's disk would keep the cluster autoscaler from removing the node.
+    // The volume is in memory: one on the node's disk would keep the cluster autoscaler from removing the node.
     { name: `${RESERVED}control`, emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
     ...(config.authorities === null
       ? []
       : [{ name: `${RESERVED}authorities`, configMap: { name: config.authorities, defaultMode: 420 } }]),
-    // Readable for every user, since the container's user owns no file here; no other container may mount the volume.
+    // Readable for all users, because the container's user owns no file here. No other container may mount the volume.
     ...(secrets === null ? [] : [{ name: `${RESERVED}secrets`, secret: { secretName: secrets, defaultMode: 420 } }]),
   ]
 }
@@ -124,9 +124,9 @@ function containerOf(
     env: environmentOf(sidecar.name, config),
     startupProbe: probe('/startz', sidecar.adminPort, { periodSeconds: 1, failureThreshold: 60 }),
     readinessProbe: probe('/readyz', sidecar.adminPort, { periodSeconds: 5, failureThreshold: 2 }),
-    // Only a blocked event loop restarts a sidecar, because a restart loses every connection through it.
+    // A restart loses all connections through the sidecar, so only a blocked event loop leads to one.
     livenessProbe: probe('/livez', sidecar.adminPort, { periodSeconds: 10, failureThreshold: 6 }),
-    // Not `sleep`: clients would keep using their open connections until the app has ended.
+    // With a mere `sleep`, clients would use their open connections until the app has ended.
     lifecycle: { preStop: { exec: { command: ['node', PROGRAM, 'withdraw', `--seconds=${WITHDRAW_SECONDS}`] } } },
     resources,
     securityContext: {
@@ -171,7 +171,7 @@ function environmentOf(name: string, config: InjectorConfig): readonly JsonObjec
   ]
 }
 
-/** The key is required: without the shared store, each replica would accept a used proof once more. */
+/** The key is not optional: a replica without the shared store would accept a used proof again. */
 const fromSecret = (name: string, secret: SecretKey | null): readonly JsonObject[] =>
   secret === null ? [] : [{ name, valueFrom: { secretKeyRef: { name: secret.name, key: secret.key } } }]
 

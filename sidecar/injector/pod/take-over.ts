@@ -17,7 +17,7 @@ export function takeOver(
 ):
   | {
       readonly operations: readonly PatchOperation[]
-      /** The app's port number for each port name that a sidecar takes over now. */
+      /** The app's port number by port name, for the names that a sidecar takes over now. */
       readonly appPorts: ReadonlyMap<string, number>
     }
   | Denial {
@@ -65,7 +65,7 @@ function findOdd({ portName, hiddenName }: Sidecar, { holders, behind }: Named):
       'port_missing',
       `no container has a port named ${portName}; name the app's port so, or change annotation ${ANNOTATION_PORTS}`,
     )
-  // Kubernetes does not define which of the two an endpoint uses, so the other would be open.
+  // Two ports of this name are refused: Kubernetes does not define which one an endpoint uses, so one would be unprotected.
   if (holders.length > 1)
     return deny('port_repeated', `${holders.length} ports are named ${portName}; rename all but one`)
   if (behind.length > 0)

@@ -15,7 +15,7 @@ const TEMPLATES: { readonly [kind: string]: readonly string[] } = {
   'argoproj.io/Rollout': ['spec', 'template'],
 }
 
-/** Undefined for an unknown kind, and for an object without a template of its own, such as a Rollout that names a Deployment. */
+/** The path to the Pod template. Undefined for an unknown kind or an object without one, such as a Rollout that names a Deployment. */
 export function templatePath({ apiVersion, kind, spec }: JsonObject): readonly string[] | undefined {
   if (isObject(spec) && 'workloadRef' in spec) return undefined
   const group = String(apiVersion ?? '').replace(/[^/]*$/, '')

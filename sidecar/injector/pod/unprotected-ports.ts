@@ -6,7 +6,7 @@ import { isSidecarPort } from './ports.ts'
 
 type Covering = { readonly portName: string; readonly hiddenName: string }
 
-/** `apps`: every container that is not a sidecar. `first`: the first port of sidecars. The numbers are sorted, and each occurs once. */
+/** The different port numbers without protection, sorted. `apps`: all containers but sidecars. `first`: the first sidecar port. */
 export function openNumbers(
   apps: readonly Pick<Container, 'ports'>[],
   {

@@ -1,4 +1,4 @@
-/** Asks a running injector as the API server would, for the chart's own test. */
+/** Asks a running injector as the API server does, for the chart's test. */
 import { request } from 'node:https'
 import { StartError } from '../../../pdp/shared/process/exit.ts'
 import { ANNOTATION_PORTS, ANNOTATION_ROUTES } from '../pod/annotations.ts'
@@ -13,7 +13,7 @@ const POD: Json = {
   spec: { containers: [{ name: 'app', image: 'example:1', ports: [{ name: 'http', containerPort: 8080 }] }] },
 }
 
-/** `origin` such as `https://portcullis-injector.portcullis.svc`. Throws StartError when the example Pod gets no sidecar. */
+/** Throws StartError if the example Pod gets no sidecar. `origin`: such as `https://portcullis-injector.portcullis.svc`. */
 export async function askInjector(origin: string, authority: Buffer): Promise<void> {
   const uid = 'example'
   const question = {

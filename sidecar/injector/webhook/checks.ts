@@ -1,4 +1,4 @@
-/** Reviews without changes: of workloads whose Pods the injector would refuse or warn about, and of ConfigMaps with route files. */
+/** Reviews that change nothing: of workloads whose Pods the injector would refuse or warn about, and of ConfigMaps with route files. */
 import type { InjectorConfig } from '../pod/config.ts'
 import { inject } from '../pod/inject.ts'
 import { type Injection, MODES, type Mode } from '../pod/injection.ts'
@@ -27,7 +27,7 @@ export function askedAt(path: string): Asked | null {
   return mode === undefined ? null : { kind: 'workload', mode }
 }
 
-/** `request`: the request of an AdmissionReview. Null: it is none. */
+/** Answers the request of an AdmissionReview. Null: the text is none. */
 export async function check(
   request: JsonObject,
   asked: Asked,
@@ -50,7 +50,7 @@ export async function check(
   return { verdict: 'deny', object: named, response: { uid, allowed: false, status, ...noted } }
 }
 
-/** Only warns the author: the refusal of the Pods would reach the controller that creates them, and not the author. */
+/** Warns the author now: the later refusal of Pods reaches only the controller that creates them. */
 export function checkWorkload(workload: JsonObject, mode: Mode, config: InjectorConfig): RouteFileReport {
   try {
     const path = templatePath(workload)
@@ -78,7 +78,7 @@ function headless({ kind, spec }: JsonObject, { verdict }: Injection, dataPort: 
 
 const NOTHING: RouteFileReport = { errors: [], warnings: [] }
 
-/** Checks every key that a sidecar may read, as `check` would. */
+/** Checks all keys that sidecars may read, as `check` does. */
 async function checkRoutesOf(
   map: JsonObject,
   checkRoutes: (text: string) => Promise<RouteFileReport>,

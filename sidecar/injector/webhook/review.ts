@@ -10,7 +10,7 @@ const PATH = '/inject/'
 // Any client of the webhook chooses these texts in the log. Names of Kubernetes are not longer.
 const NAME_CHARS_MAX = 253
 
-/** The mode for a path. The webhook configuration's selectors choose the path, so the injector reads nothing of the cluster. */
+/** The mode, from the request's path, which the webhook configuration's selectors choose: so the cluster need not be read. */
 export function modeOf(path: string): Mode | null {
   return MODES.find((mode) => path === `${PATH}${mode}`) ?? null
 }
@@ -21,7 +21,7 @@ export type Reviewed = {
   readonly injection: Injection
 }
 
-/** Null when the text is no AdmissionReview, which cannot be answered by one. */
+/** The answer; null: the text is no AdmissionReview. */
 export function answerReview(
   text: string,
   { config, mode }: { config: InjectorConfig; mode: Mode },
@@ -42,7 +42,7 @@ export function answerReview(
   }
 }
 
-/** Null when the text is no AdmissionReview. */
+/** The request in an AdmissionReview; null: the text is none. */
 export function requestOf(text: string): JsonObject | null {
   const review = parseObject(text)
   return review?.apiVersion === API_VERSION && isObject(review.request) ? review.request : null

@@ -9,5 +9,5 @@ export const STATUS = {
   failed: 500,
   overloaded: 503,
 } as const
-/** The status that the API server sends to the client whose Pod was refused. */
+/** The status that the client of a refused Pod gets from the API server. */
 export const STATUS_DENIED = 403

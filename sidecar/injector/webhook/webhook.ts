@@ -15,13 +15,13 @@ import { STATUS } from './status.ts'
 export const REVIEW_BYTES_MAX = 3 * 1024 * 1024
 export const REVIEW_TIMEOUT_MS = 4_000
 const LIMITS = {
-  /** The bytes of all bodies that are being read at once. */
+  /** The total bytes of all bodies that are being read. */
   pendingBytesMax: 48 * 1024 * 1024,
   connectionsMax: 512,
   headerBytesMax: 16 * 1024,
   keepAliveMs: 60_000,
   checkMs: 250,
-  /** Route files that are checked at once, each in a thread of its own. */
+  /** How many route files are checked at once, each in its own thread. */
   checksMax: 4,
 } as const
 
@@ -32,7 +32,6 @@ type Deps = {
   /** Called for each review; null: the body was not an AdmissionReview. */
   readonly onReview: (mode: Mode, reviewed: Reviewed | null) => void
   readonly onCheck: (kind: Asked['kind'], checked: Checked | null) => void
-  /** The report that `check` makes about a route file. */
   readonly checkRoutes: (text: string) => Promise<RouteFileReport>
 }
 type Rejection = Exclude<keyof typeof STATUS, 'ok'>

@@ -25,7 +25,7 @@ export const ANSWER = {
   ),
 } as const satisfies Members
 
-/** Null for a rule with errors, which are reported to the reader. */
+/** Reads a rule for answers and reports its errors; null: it has errors. */
 export function readAnswerRule(
   reader: YamlReader,
   node: Node,

@@ -51,7 +51,7 @@ export function readAssertion(
   return header === null || audience === null || keysFile === null ? null : { header, audience, keysFile, claims }
 }
 
-/** Reports `assertion_audience` where the assertion's `audience` belongs, or where there is no assertion. */
+/** Reports an `assertion_audience` that belongs into the assertion's `audience`, or has no assertion. */
 export function checkAudiences(
   reader: YamlReader,
   node: Node | null,
@@ -68,7 +68,7 @@ export function checkAudiences(
     reader.report(node, `${named.id} has assertion_audience, but the file has no assertion`)
 }
 
-/** One sentence for each case in which a service could present the assertion to another service. */
+/** One sentence for each pair of services of which one could use its assertion at the other. */
 export function audienceWarnings(about: {
   readonly assertion: AssertionEntry | null
   readonly routes: readonly Pick<Route, 'id' | 'check' | 'upstream'>[]

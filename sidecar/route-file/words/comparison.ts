@@ -9,13 +9,13 @@ import { describeSource, type Source, sourceText } from '../../routes/template.t
 import type { IssuerEntry } from '../peers.ts'
 import type { Entry, YamlReader } from './yaml-reader.ts'
 
-/** Null: the entry has errors. Reports errors to the reader. */
+/** Reads a comparison and reports its errors; null: it has errors. */
 export function readComparison(
   options: {
     readonly reader: YamlReader
     /** Returns the source, or an error message. */
     readonly parse: (key: string) => Source | string
-    /** Reports a source that is not allowed there. */
+    /** Reports a source that must not be used in a comparison. */
     readonly note: (node: Node | null, source: Source) => void
   },
   { key: how, keyNode, value }: Entry,
@@ -58,10 +58,10 @@ export function readComparison(
   return of.length === 1 ? first : { kind: 'all', of }
 }
 
-/** Matches a value of the request, such as `{id}`, in place of a text. */
+/** Matches a value of the request in braces, such as `{id}`. */
 const VALUE = /^\{([^{}]+)\}$/
 
-/** The error, if any. Only a claim may be compared with a value of the request: two values that a client chooses prove nothing. */
+/** The error, or null. A value of the request may only be compared with a claim: two values that a client chooses prove nothing. */
 function issueOfValue(of: { how: string; source: Source; as: Source | string | null; key: string }): string | null {
   const { how, source, as, key } = of
   if (as === null || typeof as === 'string') return null
@@ -81,7 +81,7 @@ export const comparisons = (check: Check): readonly Comparison[] => {
   return check.kind === 'equals' ? [check] : []
 }
 
-/** One sentence for each comparison that holds for more than its author means, or for nothing. */
+/** One sentence for each comparison that holds more often than its author means, or never. */
 export const comparisonWarnings = ({
   routes,
   issuers,

@@ -31,7 +31,6 @@ export const CORS = {
   ),
 } as const satisfies Members
 
-/** Reports errors to the reader. */
 export function readCors(reader: YamlReader, node: Node | null): Cors | null {
   const members = node === null ? null : reader.members(node, 'cors', CORS)
   if (members === null) return null
@@ -65,7 +64,7 @@ function readOrigin(reader: YamlReader, node: Node | null): string | null {
 /** Matches origins with `*` before only two labels: they may be a domain of many owners, such as `vercel.app`. */
 const WIDE = /^https?:\/\/\*\.[^.]+\.[^.]+$/
 
-/** One sentence for each origin that covers every name of such a domain. */
+/** One sentence for each origin with `*` under a domain where everybody can have a name. */
 export function originWarnings(routes: readonly Pick<Route, 'cors' | 'origins'>[]): string[] {
   const named = routes.flatMap(({ cors, origins }) => [...(cors?.origins ?? []), ...origins])
   return [...new Set(named)]
@@ -76,7 +75,7 @@ export function originWarnings(routes: readonly Pick<Route, 'cors' | 'origins'>[
     )
 }
 
-/** Matches `*` before at least two labels, so that it cannot cover every name of a country. */
+/** Matches a `*` before two or more labels: before one label it would match all names of a country. */
 export const STARRED = /^(https?:\/\/)\*(?=\.[^.]+\.)/
 
 /** True for an origin in the form that browsers write. */
@@ -89,7 +88,7 @@ export const isOrigin = (text: string): boolean => {
 
 function readName(reader: YamlReader, node: Node | null, what: string): string | null {
   const text = reader.text(node, what)
-  // "*" does not cover Authorization, and with credentials it is an ordinary name.
+  // "*" does not include Authorization, and with credentials it is a mere name, so it is not accepted.
   if (text === null || (HEADER.test(text) && text !== '*')) return text
   reader.report(node, `${JSON.stringify(text)} in ${what} is not a header name`)
   return null

@@ -14,7 +14,7 @@ const CLAIM = /^claims\.([\x21-\x7a\x7c\x7e]{1,128})$/
 const PART = /\{([^{}]*)\}|([^{}]+)|[{}]/g
 const LITERAL = /^[\x20-\x7e]*$/
 
-/** A claim such as `{claims.email}`, which YAML reads as a map, or a text with such claims. */
+/** The form of a value: a claim such as `{claims.email}`, which YAML reads as a map, or a text that contains claims. */
 export const IDENTITY_HEADERS: Form = {
   type: 'object',
   minProperties: 1,
@@ -49,7 +49,7 @@ export function readIdentityHeaders(
   return fields
 }
 
-/** Fields in which gateways describe a request to a door, and the field with their secret. */
+/** Fields that gateways send to a door: the description of the request, and the gateway's secret. */
 const OF_GATEWAYS = new Set(DOOR_PROFILES.filter(isHttpProfile).flatMap((profile) => DOOR_FIELDS[profile].ofGateway))
 const OF_GATE = /^(x-)?portcullis-/
 

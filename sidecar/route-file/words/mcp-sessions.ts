@@ -15,7 +15,7 @@ export const MCP_SESSIONS = optional(
   'What binds sessions of older revisions of MCP to their subject. Default: a key of this process, so that sessions end when it restarts, and other replicas do not know them.',
 )
 
-/** The file of the keys; null: the route file names none. Reports errors to the reader. */
+/** The path of the file with the keys; null: there is none. Reports errors to the reader. */
 export function readMcpSessions(reader: YamlReader, node: Node | null): string | null {
   const members = node === null ? null : reader.members(node, 'mcp_sessions', MEMBERS)
   const keysFile = members?.keys_file == null ? null : reader.text(members.keys_file, 'keys_file')

@@ -9,7 +9,7 @@ import { readNetwork } from '../limits.ts'
 import { plainOptions, strippedIssue } from '../options.ts'
 import type { YamlReader } from './yaml-reader.ts'
 
-/** Reports errors to the reader, also if there is a door, which cannot know who asks the gateway. */
+/** Reads open paths and reports errors, also that of a file with doors: a door does not know which peer asks the gateway. */
 export function readOpenPaths(
   reader: YamlReader,
   node: Node | null,
@@ -46,7 +46,7 @@ const routeOf = (path: string, pattern: Pattern, moved: MovedPaths): Route => ({
   mcp: null,
 })
 
-/** `path=peers` of the command line, with the path as the service has it. Null: the text has another form. */
+/** Reads `path=peers` from the command line; the path is the one that the service sees. Null: the text has another form. */
 export function parseOpened(text: string): OpenPath | null {
   const [path = '', peers = '', ...rest] = text.split('=')
   const pattern = parsePattern(path)

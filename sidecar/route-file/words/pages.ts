@@ -22,11 +22,10 @@ export const PAGES = {
 
 export type PagesEntry = {
   readonly branding: Branding
-  /** The person or team that pages name for questions; null: none. */
+  /** The person or team to ask, which pages name; null: no such text. */
   readonly ask: string | null
 }
 
-/** Reports errors to the reader. */
 export function readPages(reader: YamlReader, node: Node | null): PagesEntry {
   const members = node === null ? null : reader.members(node, 'pages', PAGES)
   if (members === null) return { branding: {}, ask: null }

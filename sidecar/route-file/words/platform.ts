@@ -15,7 +15,7 @@ const PLATFORM = {
 export type Platform = {
   readonly reader: YamlReader
   readonly nodes: { readonly [name in Shared]: Node | null }
-  /** The members that a route file may set itself, and then they replace the platform's. */
+  /** Members that a route file may set itself: its own value then replaces the platform's. */
   readonly overridable: readonly Shared[]
 }
 
@@ -30,7 +30,7 @@ export function openPlatform(text: string): Platform {
   }
 }
 
-/** The errors in the text of a platform, each with its place. */
+/** The errors in a platform's text, each with its line and column. */
 export function platformIssues(text: string): readonly string[] {
   const platform = openPlatform(text)
   readShared(platform.reader, { issuers: null, pdp: null }, { platform, resources: null })
@@ -46,7 +46,7 @@ export function membersBeside(platform: Platform | null): { readonly [name in ke
   return { ...ROUTE_FILE, ...Object.fromEntries(given.map((name) => [name, optional(ROUTE_FILE[name].form)])) }
 }
 
-/** Reports to `reader`, which is that of the route file, errors of the platform's text as well. */
+/** Reads the platform's text, and reports its errors of the route file. */
 export function readShared(
   reader: YamlReader,
   own: Platform['nodes'],

@@ -22,7 +22,7 @@ export const FLAG: Form = { type: 'boolean' }
 export const textLike = ({ source }: RegExp): Form => ({ type: 'string', pattern: source.replaceAll('\\/', '/') })
 export const oneOf = (options: readonly string[]): Form => ({ enum: options })
 export const listOf = (items: Form): Form => ({ type: 'array', minItems: 1, items })
-/** How many names a member may have at once: an old and a new one are both valid during a change. */
+/** How many names a member may have at once: during a change, an old name and a new name are both valid. */
 export const NAMES_MAX = 8
 export const oneOrMore = (form: Form): Form => ({ oneOf: [form, { ...listOf(form), maxItems: NAMES_MAX }] })
 export const mapOf = (members: Members, more: Form = {}): Form => ({
@@ -32,7 +32,7 @@ export const mapOf = (members: Members, more: Form = {}): Form => ({
   properties: Object.fromEntries(Object.entries(members).map(([name, { form }]) => [name, form])),
   ...more,
 })
-/** Both bounds are allowed values. */
+/** The least and the greatest allowed value. */
 export type Bounds = { readonly min: number; readonly max: number }
 export const count = ({ min, max }: Bounds, more: Form = {}): Form => ({
   type: 'integer',
@@ -40,5 +40,5 @@ export const count = ({ min, max }: Bounds, more: Form = {}): Form => ({
   maximum: max,
   ...more,
 })
-/** A form that the schema names once, since it occurs twice or contains itself. */
+/** A form with a name of its own in the schema, because it occurs twice or contains itself. */
 export const definition = (name: string): Form => ({ $ref: `#/definitions/${name}` })

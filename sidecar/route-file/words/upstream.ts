@@ -1,4 +1,4 @@
-/** Reads the services behind the sidecar: that of the file, and those that single routes name in its place. */
+/** Reads the services behind the sidecar: the file's own, and those that single routes name instead. */
 import { isMap, type Node } from 'yaml'
 import { foldText } from '../../http/folding.ts'
 import type { UpstreamEntry } from '../../http/upstream-entry.ts'

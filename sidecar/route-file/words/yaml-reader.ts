@@ -68,7 +68,7 @@ export class YamlReader {
       const name = Object.hasOwn(keys, key) ? key : nearestName(key, missing)
       if (name !== key) this.report(keyNode, unknownKey(what, key, name ?? knownAs(key, Object.keys(keys))))
       else if (value === null || isNull(value)) this.report(keyNode, `${key} must not be empty`)
-      // A misspelt key counts as present, so that one typo is not reported twice.
+      // Goes on with a misspelt key as if it were right, so that one typo is reported once only.
       if (name === null) continue
       missing.delete(name)
       if (value !== null && !isNull(value)) known[name] = value
@@ -88,7 +88,7 @@ export class YamlReader {
     return null
   }
 
-  /** The items that `read` accepts; an empty list is an error. Null: the node is null. */
+  /** The items that `read` accepts. An empty list is an error. Null: the node is null. */
   list<T>(node: Node | null, what: string, read: (reader: YamlReader, item: Node | null) => T | null): T[] | null {
     if (node === null) return null
     const items = this.items(node, what)
@@ -97,7 +97,7 @@ export class YamlReader {
     return items.map((item) => read(this, item)).filter((item): item is Awaited<T> & T => item !== null)
   }
 
-  /** One text or a list of texts, without repetition. Null: none is valid. */
+  /** A text or a list of different texts. Null: no text is valid. */
   texts(node: Node | null, what: string): readonly [string, ...string[]] | null {
     const given = this.resolve(node)
     const items = isSeq(given) ? this.list(node, what, (_, item) => this.text(item, what)) : [this.text(node, what)]

@@ -5,7 +5,7 @@ import english from './en.json' with { type: 'json' }
 import spanish from './es.json' with { type: 'json' }
 import french from './fr.json' with { type: 'json' }
 
-/** Names in braces, such as `{host}`, are filled in. Every language has the keys and names of English. */
+/** The texts of pages. Names in braces, such as `{host}`, are replaced. All languages have the keys and names of English. */
 export type Words = typeof english
 
 export const LANGUAGES: ReadonlyMap<string, Words> = byLanguage([english, german, french, spanish])

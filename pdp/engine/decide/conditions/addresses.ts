@@ -1,4 +1,4 @@
-/** IP addresses in conditions: `ipaddress("…")` makes one, `address.in_cidr("…/…")` asks whether a network holds it. */
+/** IP addresses in conditions: `ipaddress("…")` makes one, and `address.in_cidr("…/…")` is true if the network contains it. */
 import { type CelFunc, CelScalar, celFunc, celMethod, objectType } from '@bufbuild/cel'
 import { create, createFileRegistry, type DescField } from '@bufbuild/protobuf'
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect'
@@ -47,7 +47,7 @@ export const ADDRESS_FUNCTIONS: CelFunc[] = [
   }),
 ]
 
-/** Null when the text is not an address, or has a zone: an address with a zone has a meaning on one machine only. */
+/** The address in the text. Null for another text, and for an address with a zone, which means something on one machine only. */
 export function addressValue(text: string): ReflectMessage | null {
   const bytes = addressBytes(text)
   if (bytes === null) return null
@@ -70,7 +70,7 @@ function addressBytes(text: string): readonly number[] | null {
 
 type Network = { readonly bytes: readonly number[]; readonly bits: number }
 
-/** The bytes before those of an IPv4 address that is mapped into IPv6. */
+/** The first bytes of an IPv6 address that contains an IPv4 address. */
 const MAPPED = [...Array<number>(10).fill(0), 0xff, 0xff]
 
 function parseNetwork(text: string): Network | null {

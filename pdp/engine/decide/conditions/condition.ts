@@ -26,7 +26,7 @@ export type ConditionDefinition = {
   readonly parameters?: { readonly [name: string]: ParameterReference }
 }
 
-/** Values of the parameters, and messages about values that do not have the parameter's type. */
+/** Values of parameters, and messages about values of a wrong type. */
 export type Arguments = {
   readonly values: { readonly [parameter: string]: CelInput }
   readonly mismatches: { readonly [parameter: string]: string }
@@ -41,13 +41,13 @@ export class Condition {
   readonly name: string
   readonly parameters: ReadonlyMap<string, ParameterType>
   readonly #run: (bindings: Record<string, CelInput>) => unknown
-  /** Null when the condition does not read the clock. */
+  /** The next instant at which the result may change; null: the condition does not read the clock. */
   readonly #nextInstant: NextInstant | null
   /** The cost for values of a size; null when even the largest values cost little. */
   readonly #stepsOf: ((size: Size) => number) | null
   /** Compiled conditions. A model is plain data that threads send to each other, so each thread compiles what it needs. */
   static readonly #compiled = new WeakMap<ConditionDefinition, Condition>()
-  /** Contexts stored in tuples, converted once. */
+  /** Converted contexts of stored tuples, so that each is converted only once. */
   readonly #stored = new WeakMap<JsonObject, Arguments>()
 
   /** @throws ExpressionMistake. */
@@ -99,7 +99,7 @@ export class Condition {
     return found
   }
 
-  /** Values stored in the tuple take precedence over those of the question. `spend`: false once a request has evaluated too much. */
+  /** Evaluates the condition. Values of the tuple win over those of the question. `spend`: false after the request's last step. */
   evaluate(
     stored: Arguments,
     asked: Arguments,
@@ -133,7 +133,6 @@ export class Condition {
 /** The most conditions of one model. */
 const CONDITIONS_MAX = 100
 
-/** The issues in the conditions of a model. */
 export function conditionIssues(definitions: {
   readonly [name: string]: ConditionDefinition
 }): readonly { readonly spot: { readonly condition?: string }; readonly message: string }[] {
@@ -158,7 +157,7 @@ function missingMessage(condition: string, missing: readonly string[]): string {
 
 const failed = (message: string, missing: readonly string[] = []): Evaluation => ({ ok: false, message, missing })
 
-/** A known reason of the library, or a general one: its other messages could reveal values. */
+/** The library's reason if it is a known one, else a general one: other messages could reveal values. */
 function reasonOf(result: unknown): string {
   const text = isCelError(result) ? result.message : ''
   const known = ['divide by zero', 'division by zero', 'modulus by zero', 'overflow', 'no such key', 'no such overload']

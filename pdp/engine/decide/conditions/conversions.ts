@@ -47,7 +47,7 @@ function doubleText(value: number): string {
   return isLarge ? `${digits}e${sign}${exponent.padStart(2, '0')}` : String(value)
 }
 
-/** Seconds, as Go's `FormatFloat(seconds, 'f', -1, 64)` writes them. */
+/** Seconds as text, in the form of Go's `FormatFloat(seconds, 'f', -1, 64)`. */
 function secondsText(seconds: number): string {
   const [, sign, whole = '', decimals = '', exponent] = /^(-?)(\d)(?:\.(\d+))?e-(\d+)$/.exec(String(seconds)) ?? []
   return exponent === undefined ? `${seconds}s` : `${sign}0.${'0'.repeat(Number(exponent) - 1)}${whole}${decimals}s`
@@ -83,7 +83,7 @@ const instant = (read: Timestamp | null): Timestamp => made(read === null ? null
 export const CONVERSIONS: readonly CelFunc[] = [
   celFunc('bool', [STRING], BOOL, (text) => made(TRUTHS.get(text))),
   celFunc('int', [STRING], INT, intOf),
-  // In nanoseconds, as in OpenFGA.
+  // A duration becomes its nanoseconds, as in OpenFGA.
   celFunc('int', [DURATION], INT, ({ message }) => nanosecondsOf(message)),
   celFunc('uint', [STRING], UINT, (text) => celUint(whole(text, /^\d+$/, 0n, 2n ** 64n - 1n))),
   celFunc('double', [STRING], DOUBLE, doubleOf),
@@ -105,7 +105,7 @@ export const CONVERSIONS: readonly CelFunc[] = [
   celFunc('_>=_', [STRING, STRING], BOOL, (a, b) => compareNames(a, b) >= 0),
   celFunc('_/_', [UINT, UINT], UINT, (a, b) => celUint(divided(a.value, b.value))),
   celFunc('_%_', [INT, INT], INT, remainder),
-  // A key whose value is null is present.
+  // A key is in the map even if its value is null.
   ...[STRING, BOOL, INT, UINT, DOUBLE].map((key) =>
     celFunc('@in', [key, MAP], BOOL, (value, map) => map.get(value) !== undefined),
   ),

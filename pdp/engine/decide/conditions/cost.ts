@@ -1,4 +1,4 @@
-/** The highest possible cost of an expression, in steps, computed before it is evaluated, so that no evaluation must be interrupted. */
+/** Computes an expression's highest possible cost, in steps, before its evaluation, because an evaluation cannot be interrupted. */
 import { callOf, type Expression, operandsOf } from './expression.ts'
 import { type ParameterType, type Size, VALUE_BOUNDS } from './parameters.ts'
 
@@ -105,7 +105,7 @@ function loop(
   const started = of(parts.accuInit, scope)
   const inner = new Map(scope).set(iterVar, itemOf(range)).set(accuVar, started)
   const [condition, step] = [of(parts.loopCondition, inner), of(parts.loopStep, inner)]
-  // The library collects a list as a chain of lists, one for each element, and reading an element walks along it.
+  // The library builds a list as a chain with one link per element, so reading an element walks along the chain.
   const gathers = parts.accuInit?.exprKind.case === 'listExpr'
   const gathered: Estimate = gathers ? { ...step, steps: 1, elements: range.elements } : SMALL
   const end = of(parts.result, new Map(scope).set(accuVar, gathered))

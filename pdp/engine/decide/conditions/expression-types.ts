@@ -145,12 +145,12 @@ function typeOfCall(expression: Expression, scope: Variables): ValueType {
   return when(found.length > 0, only !== undefined && results.size === 1 ? scalar(only) : DYN)
 }
 
-/** The name of a function as users write it: `<` for `_<_`. */
+/** The name of a function in users' words: `<` for `_<_`. */
 const spoken = (name: string): string =>
   name.replace('@', '').replaceAll('_', name.startsWith('_') || name.endsWith('_') ? '' : '_')
 const isNumber = ({ kind }: ValueType): boolean => ['int', 'uint', 'double', 'dyn'].includes(kind)
 
-/** May values of the two types have the same type? */
+/** True if values of both types may have the same type. */
 function alike(a: ValueType, b: ValueType): boolean {
   if (a.kind === 'dyn' || b.kind === 'dyn') return true
   if (a.kind === 'null_type' || b.kind === 'null_type') return NULLABLE.has(a.kind) && NULLABLE.has(b.kind)

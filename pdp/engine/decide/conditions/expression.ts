@@ -7,7 +7,7 @@ const CHARACTERS_MAX = 4_096
 const NESTING_MAX = 50
 const HALF_CHARACTER = 'has half of a character (a lone surrogate)'
 
-/** A mistake in an expression. */
+/** A mistake that the author of an expression can correct. */
 export class ExpressionMistake extends Error {
   override readonly name = 'ExpressionMistake'
 }
@@ -43,8 +43,8 @@ export function parseExpression(text: string): Expression {
 export const HAS = '@has'
 
 /**
- * Rewrites two constructs that the library evaluates otherwise than CEL: its `has` is false for a key whose value is null, and it
- * knows `matches(text, pattern)` only as a method.
+ * Rewrites two constructs in which the library differs from CEL: its `has` is false for a key with the value null, and it has
+ * `matches(text, pattern)` only as a method.
  */
 function rewrite(expression: Expression): void {
   for (const operand of operandsOf(expression)) rewrite(operand)
@@ -77,7 +77,6 @@ export function callOf(
   return { name, method: target !== undefined, args: target === undefined ? args : [target, ...args] }
 }
 
-/** The direct operands of an expression. */
 export function operandsOf({ exprKind }: Expression): readonly Expression[] {
   const some = (...found: readonly (Expression | undefined)[]): readonly Expression[] =>
     found.filter((one) => one !== undefined)

@@ -5,7 +5,7 @@ import { isReflectMessage } from '@bufbuild/protobuf/reflect'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { callOf, type Expression, operandsOf } from './expression.ts'
 
-/** The parameter that gets the clock of the answer, if a condition declares it as a timestamp. */
+/** The parameter that gets the time of the answer if a condition declares it as a timestamp. */
 export const CLOCK = 'now'
 /** How long an answer holds when its condition reads the clock in another way than by comparing it with an instant. */
 export const UNKNOWN_MS = 1_000

@@ -36,7 +36,7 @@ export function parseParameterType(reference: ParameterReference): ParameterType
 export const typeName = (type: ParameterType): string =>
   'element' in type ? `${type.kind}<${typeName(type.element)}>` : type.kind
 
-/** Thrown for a value that does not have its parameter's type; the message says which values do. */
+/** A value has not its parameter's type; the message says which values have. */
 export class ValueMismatch extends Error {
   override readonly name = 'ValueMismatch'
 }
@@ -110,7 +110,7 @@ function assertBounds(elements: number, size: Size, depth: number): void {
   size.elements = Math.max(size.elements, elements)
 }
 
-// The exponent is bounded, so that a short text cannot require a number of a million digits.
+// Matches a decimal. The exponent is bounded: else a short text could stand for a number of a million digits.
 const DECIMAL = /^([+-]?)(\d{1,400})(?:\.(\d{1,400}))?(?:[eE]([+-]?\d{1,3}))?$/
 
 /** The value of a decimal text as a fraction, exactly; null for anything else. */
@@ -149,7 +149,7 @@ function doubleOf(value: JsonValue): number {
   return double
 }
 
-/** Refuses a number that is not finite: JSON can write numbers larger than every double. */
+/** Refuses an infinite number: JSON can express numbers larger than every double. */
 function finite(value: number): number {
   if (!Number.isFinite(value)) throw new ValueMismatch('is beyond what a double can hold')
   return value
@@ -172,7 +172,7 @@ function durationOf(value: JsonValue): CelInput {
 }
 
 function timestampOf(value: JsonValue): CelInput {
-  // ISO 8601 also allows a comma as the decimal sign, which OpenFGA accepts here.
+  // OpenFGA accepts the comma that ISO 8601 allows as decimal sign.
   const instant = typeof value === 'string' ? parseInstant(value.replace(',', '.')) : null
   if (instant === null) throw new ValueMismatch('is not an instant such as 2026-01-31T12:00:00Z')
   return instant

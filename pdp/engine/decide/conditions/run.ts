@@ -1,4 +1,4 @@
-/** Evaluates the conditions of one question: once for each stored tuple, and nothing is kept for another question. */
+/** Evaluates the conditions of one question, each once per stored tuple. Nothing is kept for later questions. */
 import type { JsonObject, JsonValue } from '../../../shared/domain/json.ts'
 import type { TupleCondition } from '../../../shared/domain/tuple.ts'
 import { type Arguments, Condition, type ConditionDefinition, type Evaluation } from './condition.ts'
@@ -9,7 +9,7 @@ import { CLOCK } from './instants.ts'
 type Clock = { clockMs(): number; noteUntil(instantMs: number): void }
 type Compiled = {
   readonly condition: Condition
-  /** Values from the question's context. */
+  /** The values from the question's context, by parameter. */
   readonly asked: Arguments
   readonly evaluations: Map<TupleCondition, Evaluation>
 }
@@ -21,7 +21,6 @@ export class ConditionRun {
   readonly #known = new Map<ConditionDefinition, Compiled>()
   #steps = 0
 
-  /** `context`: the question's. */
   constructor(clock: Clock, context: JsonObject = NO_CONTEXT) {
     this.#clock = clock
     this.#context = context
@@ -43,7 +42,7 @@ export class ConditionRun {
     return evaluation
   }
 
-  /** The values that an evaluation of the condition sees, for an explanation. */
+  /** The values on which an evaluation of the condition depends, as text for an explanation. */
   seenBy(definition: ConditionDefinition, stored: TupleCondition): string {
     const { parameters } = this.#of(definition, stored.name).condition
     const clock = { [CLOCK]: new Date(this.#clock.clockMs()).toISOString() }
@@ -60,13 +59,13 @@ export class ConditionRun {
   }
 }
 
-/** Bounds on the values that an explanation shows, and the names of parameters whose values are secret. */
+/** An explanation shows at most this many values of this length. Parameters with a name like a secret's are hidden. */
 const NAMED_MAX = 10
 const CHARACTERS_MAX = 80
 const SECRET =
   /(?:^|_)(?:authorization|cookie|credentials?|pass(?:word|wd|phrase)|secrets?|tokens?|(?:api|private)_?keys?)(?:$|_)/i
 
-/** The values of parameters as text, each from the first context that has it. */
+/** The parameters' values as text. The first context that has a parameter counts. */
 function seenValues(parameters: Iterable<string>, contexts: readonly JsonObject[]): string {
   const seen = [...parameters].map((name) => {
     const context = contexts.find((one) => Object.hasOwn(one, name))

@@ -56,7 +56,7 @@ export function instantText({ seconds, nanos }: Timestamp): string {
   return `${new Date(Number(seconds) * 1_000).toISOString().slice(0, 19)}${decimals}Z`
 }
 
-/** A date whose UTC fields are the instant's fields in the zone (`Europe/Berlin`, `+02:00`; empty for UTC). */
+/** A Date whose UTC fields show the instant in the zone (`Europe/Berlin`, `+02:00`; empty for UTC). */
 export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
   const utc = new Date(Number(seconds) * 1_000 + Math.floor(nanos / 1_000_000))
   if (zone === '') return utc
@@ -75,7 +75,7 @@ export function localDate({ seconds, nanos }: Timestamp, zone: string): Date {
   const local = new Date(utc)
   local.setUTCFullYear(Number(fields.year), Number(fields.month) - 1, Number(fields.day))
   local.setUTCHours(Number(fields.hour), Number(fields.minute), Number(fields.second))
-  // Before the year 1, the formatter counts years backwards (1 BC, 2 BC), so the date would be wrong.
+  // A formatter counts years before the year 1 backwards (1 BC, 2 BC), so the date would be wrong.
   if (!(Math.abs(local.getTime() - utc.getTime()) <= 86_400_000)) throw new RangeError('there is no such year')
   return local
 }
@@ -94,8 +94,8 @@ const FIELDS = {
   second: 'numeric',
 } as const
 
-/** Formatters by zone, kept because making one takes several times as long as using it. */
+/** Formatters by zone: making one takes several times as long as using it. */
 const formats = new BoundedMap<string, Intl.DateTimeFormat>(100)
-/** The formatter whose parts are the numbers of a clock in the zone. Throws RangeError for an unknown zone. */
+/** A formatter that shows the numbers of a clock in the zone. Throws RangeError for an unknown zone. */
 export const clockFormat = (zone: string): Intl.DateTimeFormat =>
   formats.getOrMake(zone, () => new Intl.DateTimeFormat('en-US', { ...FIELDS, timeZone: zone }))

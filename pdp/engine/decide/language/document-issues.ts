@@ -1,4 +1,4 @@
-/** Finds the parts of a model that cannot be evaluated or can never hold, and says where they are and what to write instead. */
+/** Finds parts of a model that cannot be evaluated or can never hold. Each issue has a position and a replacement. */
 
 import { didYouMean } from '../../../shared/base/nearest.ts'
 import { isRelation, isType } from '../../../shared/domain/names.ts'
@@ -140,7 +140,7 @@ export const partsOf = ({ union, intersection, difference }: Userset): readonly 
 
 export const hasThis = (rule: Userset): boolean => rule.this !== undefined || partsOf(rule).some(hasThis)
 
-/** Relations that nobody can ever have, because their rules only lead back to themselves. An empty union is meant so, and no issue. */
+/** Relations that no subject can ever have, because their rules only lead back to them. An empty union is intended, so it is no issue. */
 function deadIssues(types: Types): readonly DocumentIssue[] {
   const alive = new Set<string>()
   let waiting = [...types].flatMap(([type, definition]) =>

@@ -24,7 +24,7 @@ export type Userset = {
   readonly intersection?: { readonly child: readonly Userset[] }
   readonly difference?: { readonly base: Userset; readonly subtract: Userset }
 }
-/** A subject that the relation's tuples may name. `relation` and `condition` are absent when there is none. */
+/** A subject that a relation's tuples may name, perhaps by `relation` of its object and under a `condition`. */
 export type Reference = {
   readonly type: string
   readonly relation?: string
@@ -49,7 +49,7 @@ const NESTING_MAX = 100
 
 export const isJsonModel = (text: string): boolean => text.trimStart().startsWith('{')
 
-/** Throws PdpError `request_invalid` with every issue; its place is `line:column`. */
+/** Reads a model's text. Throws PdpError `request_invalid` with all issues, each with its `line:column`. */
 export function readDocument(text: string): ModelDocument {
   return isJsonModel(text) ? documentOf(parseJson(text)) : readLanguage(text)
 }
@@ -91,14 +91,14 @@ function parseJson(text: string): unknown {
     return JSON.parse(text)
   } catch (err) {
     const said = err instanceof Error ? err.message : ''
-    // The message has no place when the text ends too early.
+    // The parser gives no position for a text that ends too early.
     const lines = text.split('\n')
     const [, line = lines.length, column = (lines.at(-1)?.length ?? 0) + 1] = /line (\d+) column (\d+)/.exec(said) ?? []
     throw invalidModel([{ place: `${line}:${column}`, message: 'this is not JSON' }])
   }
 }
 
-/** Reads the members that have a meaning, and ignores others that a server may add. Throws PdpError `request_invalid`. */
+/** Reads the members that have a meaning; a server may add others. Throws PdpError `request_invalid`. */
 export function documentOf(value: unknown): ModelDocument {
   const model = objectAt(value, 'the model')
   const conditions = Object.entries(objectAt(model.conditions ?? {}, 'conditions'))

@@ -4,7 +4,6 @@ import { isJsonModel, type ModelDocument, readDocument, type Userset } from './d
 import { partsOf, referencesOf } from './document-issues.ts'
 import { placesIn, START } from './places.ts'
 
-/** The most characters of one model. */
 export const MODEL_CHARACTERS_MAX = 256 * 1024
 export const MODEL_BOUNDS = {
   types: 500,
@@ -52,7 +51,7 @@ export function boundIssues(text: string): readonly ValidationIssue[] {
 
 const beyond = (bound: Bound): string => `the model has more than ${MODEL_BOUNDS[bound]} ${NAMES[bound]}`
 
-/** No issues for a text that cannot be read as a model: compiling it reports what is wrong. */
+/** No issues for a text that is no model: its compilation reports what is wrong. */
 function jsonIssues(text: string): readonly ValidationIssue[] {
   let document: ModelDocument
   try {
@@ -93,7 +92,7 @@ const depthOf = (rule: Userset): number => {
   return parts.length === 0 ? 0 : 1 + Math.max(...parts.map(depthOf))
 }
 
-/** True when compiling costs little, so that it needs no thread of its own. */
+/** True when compiling takes little time, so that no thread is needed. */
 export function isLight(text: string): boolean {
   if (text.length > LIGHT_CHARACTERS) return false
   if ([...text.matchAll(/^\s*condition\b|"expression"/gm)].length > LIGHT_CONDITIONS) return false

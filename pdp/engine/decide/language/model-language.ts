@@ -14,7 +14,7 @@ import { documentIssues, referencesOf } from './document-issues.ts'
 import { type PlaceOf, placesIn } from './places.ts'
 
 const ofUsers: readonly Reference[] = [{ type: 'user' }]
-/** Types that every model may refer to without declaring them. A model that declares one of them replaces our declaration. */
+/** Types that models may use without a declaration. A model's own declaration of one replaces ours. */
 const BUILT_IN: readonly TypeDefinition[] = [
   builtIn('user', {}),
   builtIn('service', {}),
@@ -36,19 +36,19 @@ function builtIn(type: string, kinds: { readonly [relation: string]: readonly Re
 }
 
 type Options = {
-  /** False: the model may refer to nothing but what it declares. */
+  /** False: the model may use only types that it declares. */
   readonly builtIn?: boolean
 }
 
 /**
- * Compiles the types that the text declares; built-in types are included only if it declares them.
- * Throws PdpError `request_invalid` with every issue; its place is `line:column`.
+ * Compiles the types that the text declares, and built-in types only if it declares them. Throws PdpError `request_invalid` with all
+ * issues, each with its `line:column`.
  */
 export function compileModel(text: string, options: Options = {}): Model {
   return compileDocument(readDocument(text), placesIn(text), options)
 }
 
-/** Does what compileModel does, for a document that was read. `placeOf`: finds the place of an issue in the text. */
+/** Does what compileModel does, for a document that is already read. `placeOf`: finds an issue's position in the text. */
 export function compileDocument(document: ModelDocument, placeOf: PlaceOf, options: Options = {}): Model {
   const issues = [
     ...documentIssues(document, options.builtIn === false ? [] : BUILT_IN),

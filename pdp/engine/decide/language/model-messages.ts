@@ -38,7 +38,7 @@ function notUnderstood({ text, line }: SourceLine): string {
   return `${said}; a line is "type <name>", "  relations" or "    define <relation>: <rule>", and a rule is such as "[user] or editor"`
 }
 
-/** Does the line mix two operators within the same parentheses, or have `but not` twice? */
+/** True if the line mixes two operators within the same parentheses, or has `but not` twice. */
 function mixesOperators(line: string): boolean {
   const levels: string[][] = [[]]
   for (const [word] of line.replace(/\[[^\]]*\]/g, '').matchAll(/[()]|\b(?:or|and|but not)\b/g)) {
@@ -52,7 +52,7 @@ function mixesOperators(line: string): boolean {
   return false
 }
 
-/** The parser's message in words for users; a message that no rule knows stays as it is. */
+/** The parser's message in users' words. A message that no rule knows is returned unchanged. */
 export function syntaxMessage(said: string, text: string, lineNumber: number): string {
   const line = text.split('\n')[lineNumber - 1]?.trim() ?? ''
   for (const [found, say] of RULES) {

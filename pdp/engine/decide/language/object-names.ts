@@ -1,16 +1,16 @@
 /**
- * Names that no model may use. The parser of the language keeps what a model declares in plain objects: a type `__proto__` would
- * give its relations to every object of the process.
+ * Names that no model may use: the language's parser keeps declared names in plain objects, so a type `__proto__` would give its relations
+ * to every object of the process.
  */
 import type { ValidationIssue } from '../../../shared/domain/errors.ts'
 
 const TAKEN: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype))
 const WORD = /[\w$-]+/g
 const CONDITION = /^[ \t]*condition\b/
-/** A string literal in a condition. It ends at any line end that the parser knows, or else it could hide a type. */
+/** Matches a string literal in a condition. It ends at each line end that the parser knows: else a literal could hide a type. */
 const LITERAL = /"(?:\\.|[^"\\\r\u2028\u2029])*"|'(?:\\.|[^'\\\r\u2028\u2029])*'/g
 
-/** The message when the name is one of these; null otherwise. */
+/** The message for a forbidden name; else null. */
 export const objectNameIssue = (name: string): string | null =>
   TAKEN.has(name) ? `"${name}" is a name that every object of JavaScript has; choose another` : null
 

@@ -1,4 +1,4 @@
-/** Finds the place of a part of a model in its text, as `line:column` from 1. The text is searched only if there is an issue. */
+/** Finds the position of a part of a model in its text, as `line:column` from 1. Searches only when there is an issue. */
 import { createRequire } from 'node:module'
 import type Yaml from 'yaml'
 import { isJsonModel } from './document.ts'
@@ -13,11 +13,11 @@ export type Spot = {
 export type PlaceOf = (spot: Spot) => string
 
 const require = createRequire(import.meta.url)
-/** Loaded for the first issue in a JSON model, since most processes never need it. */
+/** Loads the YAML library at the first issue in a JSON model, since most processes never need it. */
 const loadYaml = (): typeof Yaml => require('yaml')
 
 export const START = '1:1'
-/** As the word of a spot: the line with the schema version. */
+/** Stands for the line with the schema version, where other spots have a word to search for. */
 const SCHEMA = 'schema'
 
 export function placesIn(text: string): PlaceOf {

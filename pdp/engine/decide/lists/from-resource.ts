@@ -8,9 +8,9 @@ import type { View } from '../view.ts'
 const TUPLES_MAX = 20_000
 
 /**
- * All subjects to which tuples lead from the resource, whatever their conditions. A check decides about each; no other subject can
- * be in the list. Null when this does not work: roles or memberships answer, a wildcard may name everybody, or too many tuples are
- * below the resource. Undefined while rows are missing.
+ * All subjects to which tuples lead from the resource, with or without a condition. The list can contain no others; a check decides about
+ * each. Null when this fails: roles or memberships answer, a wildcard may name everybody, or too many tuples are below the resource.
+ * Undefined while rows are missing.
  */
 export function subjectsFromResource(
   view: View,
@@ -70,7 +70,7 @@ export function subjectsFromResource(
 type Part = Extract<Expression, { kind: 'computed' | 'from' }> | { readonly kind: 'direct' }
 const DIRECT: Part = { kind: 'direct' }
 
-/** The parts of which a subject of the relation has at least one: all of a union or intersection, and the base of an exclusion. */
+/** The parts of which each subject of the relation has at least one: all parts of a union or intersection, and the base of an exclusion. */
 function partsOf(expression: Expression): readonly Part[] {
   switch (expression.kind) {
     case 'union':

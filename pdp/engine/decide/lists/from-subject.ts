@@ -12,9 +12,9 @@ import { SubjectSide } from '../wide/subject-side.ts'
 const TUPLES_MAX = 20_000
 
 /**
- * All resources to which tuples lead from the subject, whatever their conditions. A check decides about each; no other resource
- * can be in the list. Null when this does not work: roles answer, no model has the relation, or too many tuples are above the
- * subject. Undefined while rows are missing.
+ * All resources to which tuples lead from the subject, with or without a condition. The list can contain no others; a check decides about
+ * each. Null when this fails: roles answer, no model has the relation, or too many tuples are above the subject. Undefined while rows are
+ * missing.
  */
 export function* resourcesFromSubject(
   view: View,

@@ -34,10 +34,10 @@ export type Candidates = {
   readonly stored: readonly { readonly log: JournalId; readonly source: NameSource }[]
   readonly known: readonly string[]
 }
-/** An id that no tuple can name, since no id holds this character: if its check allows it, a wildcard does so. */
+/** An id with a character that no real id may have. If its check allows, a wildcard has allowed everybody. */
 const ANYBODY = '\x7f'
 
-/** Undefined while rows are missing. */
+/** The names that may be in the list. Undefined while rows are missing. */
 export function candidatesOf(view: View, question: ListQuestion): Candidates | undefined {
   const path = ancestors(view, question.organization)
   const manifests = view.manifests()
@@ -60,13 +60,13 @@ export function candidatesOf(view: View, question: ListQuestion): Candidates | u
   const stored = type === 'user' ? [byTuple, members] : [byTuple]
   const all = isRoleQuestion(question) ? [...stored, ...holders(path, type)] : stored
   if (question.subjectRelation === undefined) return { prefix, stored: all, known: contextual }
-  // Usersets of every object of the type are candidates, since rules derive some that no tuple names.
+  // Rules derive usersets that no tuple names, so the usersets of all objects of the type are candidates.
   const objects = { log: organization, source: { kind: 'objects', type } } as const
   const own = question.resource.startsWith(prefix) ? [question.resource] : []
   return { prefix, stored: [...all, objects], known: [...contextual, ...own] }
 }
 
-/** Is it about an app or the organization itself, on which grants give permission keys? They may be from here, above or everywhere. */
+/** True for an app and for the organization itself: grants give permission keys on them, from here, from above or environment-wide. */
 function isRoleQuestion({ resource, organization }: ListSubjectsRequest): boolean {
   return typeOf(resource) === 'app' || resource === `organization:${organization}`
 }
@@ -88,7 +88,7 @@ export type Listed = {
   readonly undecided: ListPage['undecided']
 }
 
-/** The candidate for a name: the name itself, or the userset of its object with the relation that is asked for; else null. */
+/** The candidate for a name: the name itself, or the asked userset of its object; null: the name gives none. */
 export function candidateOf(question: ListQuestion, name: string): string | null {
   if (question.kind === 'resources') return name
   const { subjectRelation } = question
@@ -97,7 +97,7 @@ export function candidateOf(question: ListQuestion, name: string): string | null
   return isWildcard(name) ? null : `${hash < 0 ? name : name.slice(0, hash)}#${subjectRelation}`
 }
 
-/** Checks candidates in order, up to `countMax` items; null among them stands for no candidate. Undefined while rows are missing. */
+/** Checks the candidates in order until the list has `countMax` items. Null items are no candidates. Undefined while rows are missing. */
 export function* listOf(
   slice: Slice,
   view: View,
@@ -108,7 +108,7 @@ export function* listOf(
     readonly candidates: readonly (string | null)[]
     readonly countMax: number
     readonly tuplesMax: number
-    /** The bound for each check. */
+    /** How many tuples each check may visit. */
     readonly tuplesPerCheckMax: number
   },
 ): Steps<Listed | undefined> {

@@ -10,8 +10,8 @@ import type { Direct, Expression, Model } from '../model.ts'
 import { hasSameAnswers, type TypeRelation } from './same-answers.ts'
 
 /**
- * Tuples that would give a subject the smaller relation and not the larger one: a tree, since each tuple names the subject, or an
- * object with tuples of its own. Conditions are assumed to be true. The engine still has to confirm the example.
+ * Tuples that give a subject the smaller relation but not the larger one. They form a tree: each names the subject, or an object with
+ * tuples of its own. Conditions count as true. The engine must still confirm the example.
  */
 export type Counterexample = { readonly type: string; readonly tuples: readonly ExampleTuple[] }
 type ExampleTuple = {
@@ -33,11 +33,11 @@ type Formula = Named & {
   readonly expression: Expression
   /** Relations on the same object that were unfolded to get this formula. */
   readonly within: readonly string[]
-  /** True when the formula came from the other side of its claim: the induction above does not hold for it. */
+  /** True when an exclusion moved the formula to the other side of its claim, where the induction above fails. */
   readonly isMoved: boolean
 }
 type Claim = { readonly type: string; readonly left: Named | null; readonly right: readonly Named[] }
-/** One of the tuples that a relation may consist of. */
+/** A tuple by which a relation may hold. */
 type Entry = {
   readonly tuple: string
   readonly condition: string | null
@@ -48,10 +48,9 @@ type Branch = { readonly todo: readonly (readonly [isLeft: boolean, Formula])[];
 type Leaf = { readonly left: readonly Formula[]; readonly right: readonly Formula[] }
 
 /**
- * @param many the model in which the relation at `place` should hold everybody whom it holds in `few`; null: a model in which it
- * holds nobody, so that `proved` means that nobody can ever have it.
- * @param few the model that is compared with it.
- * @param subject the type of the subjects.
+ * Tells whether everybody with the relation at `place` in `few` has it in `many`, too. @param many null: nobody has the relation there, so
+ * that `proved` means that nobody can ever have it in `few`. @param few the model that is compared. @param subject the type of the
+ * subjects.
  */
 export function contains(many: Model | null, few: Model, place: TypeRelation, subject: string): Containment {
   const models = { few, many: many ?? few }
@@ -70,7 +69,7 @@ class Prover {
   /** Claims under way, and whether each was reached through a formula that changed sides. */
   readonly #open: { readonly name: string; readonly isMoved: boolean }[] = []
   #claims = 0
-  /** The index of the outermost open claim that a proof depends on. */
+  /** The index of the outermost open claim on which a proof depends. */
   #leansOn = Number.POSITIVE_INFINITY
 
   constructor(models: Readonly<Record<Side, Model>>, subject: string) {
@@ -127,7 +126,7 @@ class Prover {
     return found
   }
 
-  /** Replaces a branch by those that must all hold for it to hold; none when the formula proves it. */
+  /** Replaces a branch by branches of which all must be proved; none: the formula already proves it. */
   #step(
     type: string,
     [isLeft, formula]: readonly [boolean, Formula],
@@ -168,13 +167,13 @@ class Prover {
     const relation = expression.kind === 'computed' ? expression.relation : ''
     const known = this.#models[side].get(type)
     if (known === undefined) {
-      // No model defines the relation, so it stays as an atom.
+      // The type has no model, so its relation cannot be unfolded.
       return [
         isLeft ? { ...branch, left: [...branch.left, formula] } : { ...branch, right: [...branch.right, formula] },
       ]
     }
     const definition = known.get(relation)
-    // Nobody has a relation that is undefined, or that only leads back to itself.
+    // A relation that is undefined, or only leads back to itself, holds for no subject.
     if (definition === undefined || (isLeft && within.includes(relation))) return isLeft ? [] : [branch]
     const name = `${isLeft} ${side} ${relation}`
     if (branch.done.includes(name)) return [branch]
@@ -226,7 +225,7 @@ class Prover {
     return isOpen ? null : 'proved'
   }
 
-  /** The tuples that a part may hold by, for subjects of this type. */
+  /** The tuples that can make a part hold for subjects of this type. */
   #entries({ expression, relation, side }: Formula): readonly (Entry & { readonly side: Side })[] {
     const isFrom = expression.kind === 'from'
     if (!isFrom && expression.kind !== 'direct') return []
@@ -244,8 +243,8 @@ class Prover {
   }
 
   /**
-   * Is it a relation that does not come from models: members of a group, or tiers of an organization? Tuples of any other type that
-   * has no model may lead to anything.
+   * True for relations that models do not define: a group's members, an organization's tiers. In other types without a model, tuples may
+   * lead to anything.
    */
   #isOfNoModel({ type, relation }: TypeRelation): boolean {
     if (this.#models.few.has(type) || this.#models.many.has(type)) return false
@@ -273,7 +272,7 @@ function isSameTuple(one: Entry, other: Entry): boolean {
   return one.next.type === other.next.type && (one.through === 'object' || one.next.relation === other.next.relation)
 }
 
-/** Does the relation reach one that leads back to itself through a subtracted part? Then a question may have no answer. */
+/** True if the relation leads back to itself through a subtracted part, so that a question may have no answer. */
 function dependsOnItsAbsence(model: Model, place: TypeRelation): boolean {
   const reachedFrom = (start: string): ReadonlySet<string> => {
     const reached = new Set([start])

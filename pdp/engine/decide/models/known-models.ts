@@ -5,7 +5,7 @@ import { isLight } from '../language/model-bounds.ts'
 import { compileModel } from '../language/model-language.ts'
 import { type Model, mergeModels, NO_MODEL } from '../model.ts'
 
-/** How many texts, and how many characters of them, are kept. Callers can choose texts, so this must be bounded. */
+/** How many texts, and how many characters in all, are kept: a bound, because callers choose the texts. */
 const KEPT_MAX = 1_000
 const CHARACTERS_MAX = 16_000_000
 

@@ -4,7 +4,7 @@ import type { Direct, Expression, Model } from '../model.ts'
 
 export type TypeRelation = { readonly type: string; readonly relation: string }
 
-/** False also when the models alone do not show it. */
+/** False also if the answers may be equal but the models alone do not show it. */
 export function hasSameAnswers(before: Model, after: Model, place: TypeRelation): boolean {
   if (before.has('group') !== after.has('group')) return false
   const seen = new Set<string>()
@@ -25,13 +25,13 @@ export function hasSameAnswers(before: Model, after: Model, place: TypeRelation)
 const expressionAt = (model: Model, { type, relation }: TypeRelation): Expression | undefined =>
   model.get(type)?.get(relation)
 
-/** A text that is equal for equal definitions. JSON.stringify alone would lose maps and sets. */
+/** Equal texts for equal definitions. JSON.stringify alone would leave out maps and sets. */
 const textOf = (expression: Expression): string =>
   JSON.stringify(expression, (_, value) => (value instanceof Map || value instanceof Set ? [...value] : value))
 
 /**
- * Is a relation that neither model defines the same in both? Yes if both models have the type: then nobody has it. Yes for members of
- * groups and tiers of organizations, which do not come from models. Tuples of any other type without a model may lead to anything.
+ * True if a relation that neither model defines answers alike. Two models with the type: yes, nobody has it. A group's members and an
+ * organization's tiers: yes, models do not define them. Other types without a model: no, tuples may lead to anything.
  */
 function isOfNoModel({ type, relation }: TypeRelation, before: Model, after: Model): boolean {
   if (before.has(type) && after.has(type)) return true

@@ -36,7 +36,7 @@ export class Expansion {
   readonly #near: Near
   readonly #budget: Budget
   #root: Subgoal | null = null
-  /** Null while the root depends only on its own tuples, as most do. */
+  /** The queue of subgoals; null while the root depends only on its own tuples, as most do. */
   #frontier: Frontier | null = null
   #wide: WideRelations | null = null
 
@@ -52,7 +52,7 @@ export class Expansion {
     this.#budget = budget
   }
 
-  /** Makes the root, the subgoal that is asked for, and expands it. */
+  /** Makes the subgoal that is asked for, the root, and expands it. */
   begin(object: string, relation: string): Subgoal {
     const root = this.#subgoal(object, relation, null)
     this.#root = root
@@ -60,7 +60,7 @@ export class Expansion {
     return root
   }
 
-  /** The nearest subgoal that is still to be expanded. */
+  /** The next subgoal to expand: the nearest one. */
   next(): Subgoal | undefined {
     return this.#frontier?.next()
   }
@@ -150,14 +150,14 @@ export class Expansion {
     return part
   }
 
-  /** Makes `goal` depend on `to`. @returns true: nothing is left to be read for it. */
+  /** Makes `goal` depend on `to`. @returns true: no rows are left to be read for this dependency. */
   #lean(goal: Subgoal, to: Subgoal, byRule: boolean, steps: readonly ReasonStep[] | null): true {
     if (this.#explains || to.truth === OPEN) lean(new Edge({ from: goal, to, negative: false, byRule, steps }))
     else if (to.truth === TRUE) found(goal, wayBy(to, byRule))
     return true
   }
 
-  /** Decides an operand of an `or` by `#near`, if it is near enough. @returns false when that did not decide it. */
+  /** Tries to decide an operand of an `or` by `#near`, if it is near enough. @returns false if the operand is still undecided. */
   #leansOnOwn(
     goal: Subgoal,
     on: { readonly object: string; readonly relation: string; readonly fanOut: number; readonly byRule: boolean },
@@ -178,7 +178,7 @@ export class Expansion {
     if (known === undefined) frontier.add(to)
     if (to.truth !== OPEN || to.queued) return to
     to.level = levelAfter(goal.level, fanOut)
-    // A goal that is expanded and decided at once needs no edges.
+    // A goal that this call already decides needs no edges.
     if (frontier.isAlong(to.level, this.#budget.tuplesCount)) this.expand(to)
     else frontier.queue(to)
     return to
@@ -219,7 +219,7 @@ export class Expansion {
     return this.#wide
   }
 
-  /** Makes `goal` depend on a parent. `doubt`: about the tuple. @returns true: nothing is left to be read for it. */
+  /** Makes `goal` depend on a parent. `doubt`: about the tuple. @returns true: no rows are left to be read for this dependency. */
   #parent(goal: Subgoal, rule: From, parent: string, fanOut: number, doubt: Doubt | null): true {
     if (goal.truth === TRUE) return true
     const { tupleset, relation } = rule

@@ -5,17 +5,16 @@ import type { Subgoal } from '../subgoals.ts'
 /** How many subgoals are kept in a list before a Map is made, which costs more than searching a short list. */
 const LIST_MAX = 16
 
-/** Subgoals at most this many levels below the current one are expanded at once; while few tuples were visited, all that are near. */
+/** How many levels below the current one subgoals are expanded at once. While few tuples are visited, `NEAR_LEVELS` counts instead. */
 const ALONG_MAX = 2
 
 export class Frontier {
-  /** The level that is being expanded. */
+  /** The level whose subgoals are being expanded. */
   level = 0
   #list: Subgoal | null = null
   #listCount = 0
   /** Subgoals by object: the first of the object, with the others linked to it by `next`. */
   #others: Map<string, Subgoal> | null = null
-  /** The queue of each level. */
   readonly #levels: (Subgoal[] | undefined)[] = []
   /** The index of the next subgoal in the queue of its level. */
   #at = 0
@@ -44,7 +43,7 @@ export class Frontier {
     }
   }
 
-  /** Is a subgoal of this level expanded at once? `tuplesCount`: how many tuples were visited so far. */
+  /** True if subgoals of this level are expanded at once. `tuplesCount`: how many tuples have been visited. */
   isAlong(level: number, tuplesCount: number): boolean {
     const away = level - this.level
     return away <= ALONG_MAX || (away <= NEAR_LEVELS && tuplesCount < NEAR_TUPLES)

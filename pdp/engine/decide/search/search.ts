@@ -1,7 +1,7 @@
 /**
- * Decides whether `object#relation` holds `subject`, when near.ts could not. It is synchronous over one view, so it sees one
- * moment. The check is the first subgoal. The subgoals that it depends on are expanded level by level, each relation of each
- * object once, and decided as soon as they can be.
+ * Decides whether `object#relation` holds `subject`, when near.ts could not. Reads one view synchronously, so it sees one moment. The check
+ * is the first subgoal. The subgoals on which it depends are expanded level by level, each relation of an object once, and decided as soon
+ * as possible.
  */
 import type { Reason } from '../../../shared/domain/decision.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
@@ -32,12 +32,12 @@ export class Search {
     this.#expansion = new Expansion(options, this.#budget)
   }
 
-  /** Tuples visited so far. */
+  /** How many tuples have been visited. */
   get tuplesCount(): number {
     return this.#budget.tuplesCount
   }
 
-  /** The way of an allow. */
+  /** The way by which an allow holds. */
   get way(): Way {
     return this.#root?.way ?? 'tuple'
   }
@@ -47,15 +47,14 @@ export class Search {
     return this.#budget.missing
   }
 
-  /** The explanation, when `explains` was set and there is an answer. */
+  /** The explanation of the answer; needs `explains`. */
   get explanation(): Omit<Reason, 'code' | 'message'> {
     return explanationOf(this.#root, (count) => this.#budget.count(count))
   }
 
   /**
-   * Searches until there is an answer or the slice is used up; the next call continues. Throws PdpError `evaluation_limit` when the
-   * answer is beyond a bound, or depends on its own absence; `condition_failed` when it depends on a condition that could not
-   * be evaluated.
+   * Searches until there is an answer or the slice ends; the next call goes on. Throws PdpError `evaluation_limit` for an answer beyond a
+   * bound, or one that depends on its own absence; `condition_failed` for one that depends on a condition without a value.
    */
   holdsWithin(slice: Slice, object: string, relation: string): Truth | typeof PAUSED {
     const before = this.#budget.tuplesCount
@@ -78,7 +77,7 @@ export class Search {
 
   #solved(root: Subgoal): Truth {
     if (root.truth === TRUE || root.truth === FALSE) return root.truth
-    // A row that is not loaded yet may decide the root, even if a bound was reached too.
+    // The bound is no error yet: a row that is not loaded may still decide the root.
     if (this.#budget.missing) return UNKNOWN
     const failure = this.#expansion.own.failureOf(root)
     if (failure !== null) throw failure

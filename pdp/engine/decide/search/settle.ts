@@ -1,4 +1,4 @@
-/** Decides the rest of the graph, once every subgoal is expanded: subgoals that depend only on themselves are false. */
+/** Decides the rest of the graph after all subgoals are expanded. Subgoals that depend only on themselves become false. */
 
 import { inSteps, type Steps } from '../slices.ts'
 import { type Edge, OPEN, passOn, type Subgoal } from '../subgoals.ts'
@@ -9,7 +9,7 @@ export type Spend = (goals: number) => boolean
 
 /** How many edges are followed between two yields. */
 export const EDGES_PER_STEP = 2_000
-/** How many edges take as long as the visit of one tuple. */
+/** How many followed edges cost as much time as one visited tuple. */
 export const EDGES_PER_VISIT = 10
 
 /** Does what settleInSteps does, without pauses. */
@@ -23,7 +23,7 @@ export function settle(root: Subgoal, spend: Spend): void {
  */
 export function* settleInSteps(root: Subgoal, spend: Spend): Steps<void> {
   if (root.truth !== OPEN) return
-  // Each subgoal on the path of the walk, its next edge, and the lowest order (Tarjan's low-link) that it has reached.
+  // The path of the walk: each subgoal, its next edge, and the lowest order (Tarjan's low-link) that it has reached.
   const path: { readonly goal: Subgoal; edge: Edge | null; lowest: number }[] = []
   const entered: Subgoal[] = []
   let count = 0

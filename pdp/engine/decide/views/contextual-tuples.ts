@@ -1,7 +1,7 @@
 /**
- * Tuples that come with a question and count in it alone: a view that shows them beside the stored tuples; one with the same object,
- * relation and subject as a stored tuple replaces it. Only relations are read from this view, and it keeps nothing, so that no
- * cached row, membership or role depends on these tuples.
+ * Tuples that a question brings and that count only in its answer: a view that adds them to the stored tuples. One with the same object,
+ * relation and subject as a stored tuple replaces it. Only relations use this view and it keeps nothing, so no cached row, membership or
+ * role depends on these tuples.
  */
 
 import type { ContextualTuple } from '../../../shared/domain/decision.ts'
@@ -27,7 +27,7 @@ import { viewWithout } from './removed-tuples.ts'
 
 export const CONTEXTUAL_TUPLES_MAX = 100
 
-/** Issues in contextual tuples that do not depend on the model. */
+/** Issues of contextual tuples that need no model to be found. */
 export function contextualIssues(tuples: readonly ContextualTuple[]): readonly ValidationIssue[] {
   if (tuples.length > CONTEXTUAL_TUPLES_MAX)
     return [{ place: '/contextualTuples', message: `has more than ${CONTEXTUAL_TUPLES_MAX} items` }]
@@ -98,11 +98,11 @@ const setName = (object: string, relation: string): string => `${object}#${relat
 class ContextualView implements View {
   readonly #stored: View
   readonly #log: JournalId
-  /** Subjects by `object#relation`. */
+  /** The subjects of the tuples, by `object#relation`. */
   readonly #subjects = new Map<string, Set<string>>()
   /** Conditions of tuples by `object#relation`, then by subject. */
   readonly #conditional = new Map<string, Map<string, TupleCondition>>()
-  /** Groups by the subject that a tuple of the question makes a member. */
+  /** Groups by subject, from the tuples that make it a member. */
   readonly #groups = new Map<string, Set<string>>()
 
   /** `log`: the question's journal; the tuples are shown in no other. */
@@ -204,7 +204,7 @@ class ContextualView implements View {
     const from = new Set([subject])
     let missing = false
     let truncated = false
-    // A loop over a Set also visits members that are added while it runs.
+    // This loop also visits members that are added meanwhile, until no new one comes.
     for (const at of from) {
       const stored = this.#stored.closure(log, at)
       if (stored === undefined) missing = true
@@ -230,7 +230,6 @@ class ContextualView implements View {
   revocations: View['revocations'] = () => this.#stored.revocations()
 }
 
-/** Does the set `object#relation` have this relation and type? */
 const isWithin = (set: string, where: { readonly type: string; readonly relation: string } | null): boolean =>
   where === null || (typeOf(set) === where.type && set.slice(set.indexOf('#') + 1) === where.relation)
 

@@ -15,7 +15,7 @@ export function viewWithout(stored: View, log: JournalId, tuples: readonly Conte
 class ViewWithout implements View {
   readonly #stored: View
   readonly #log: JournalId
-  /** Subjects by `object#relation`. */
+  /** The removed subjects, by `object#relation`. */
   readonly #removed = new Map<string, Set<string>>()
   #hasGroups = false
 
@@ -81,7 +81,7 @@ class ViewWithout implements View {
     const direct = this.groups(log, subject)
     let missing = direct === undefined
     for (const group of direct ?? []) groups.add(group)
-    // A loop over a Set also visits members that are added while it runs.
+    // This loop also visits members that are added meanwhile, until no new one comes.
     for (const at of groups) {
       if (groups.size > GROUPS_MAX) return { groups, truncated: true }
       const above = this.groups(log, at)

@@ -5,11 +5,11 @@ import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { Userset } from '../usersets.ts'
 import { type Closure, FALSE, GROUPS_MAX, TRUE, type Truth, UNKNOWN, type View } from '../view.ts'
 
-/** Nothing of it enters a cache: closures that are kept for other questions are derived from the stored view. */
+/** Adds the groups of a token to one subject. They enter no cache: closures for other questions come from the stored view. */
 export class TokenMembershipView implements View {
   readonly #stored: View
   readonly #subject: string
-  /** Groups as `group:x#member`. */
+  /** The token's groups as usersets, such as `group:x#member`. */
   readonly #groups: ReadonlySet<string>
   readonly #logs: ReadonlySet<JournalId>
 
@@ -60,7 +60,7 @@ export class TokenMembershipView implements View {
     for (const own of this.#groups) {
       const above = this.#stored.inGroup(log, own, group)
       if (above === TRUE) return TRUE
-      // Missing rows may still decide it, so UNKNOWN takes precedence over null, which means too many groups.
+      // UNKNOWN wins over null (too many groups), because missing rows may still give the answer.
       if (above === UNKNOWN || (above === null && truth === FALSE)) truth = above
     }
     return truth

@@ -1,7 +1,6 @@
 /**
- * Finds the names that may hold the subject, from the subject's side: when a relation names too many parents or usersets to visit
- * them all, only these few are looked up in it. It follows every tuple and every rule that could lead up from the subject, so
- * it finds all; whether a name really holds the subject is evaluated as usual.
+ * Searches from the subject: when a relation names too many parents or usersets to visit all, only those found here are looked up in it.
+ * The search follows every tuple and rule that may lead up from the subject, so it misses none; each found name is then evaluated as usual.
  */
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { isWildcard, typeOf } from '../../../shared/domain/names.ts'
@@ -13,7 +12,7 @@ import { isUserset, subjectType } from '../usersets.ts'
 import { FALSE, TRUE, UNKNOWN, type View } from '../view.ts'
 import { parentKindsOf, type Step, type Steps, stepsTowards, UNMODELLED, usersetKindsOf } from './upward-steps.ts'
 
-/** The names that a relation's tuples name and that may hold the subject. `missing`: rows are. `beyond`: there may be more names. */
+/** A relation's names that may hold the subject. `missing`: rows are missing. `beyond`: there may be more names. */
 export type Aside = { readonly named: readonly Named[]; readonly missing: boolean; readonly beyond: boolean }
 /** The usersets above the subject. `whole` false: more tuples are above it than may be visited, and these are only some. */
 type ClimbResult = { readonly usersets: readonly string[]; readonly whole: boolean } | 'missing'
@@ -50,7 +49,7 @@ export class SubjectSide {
     this.#budget = of.budget
   }
 
-  /** Parents whose relation may hold the subject. Null: too many tuples are above the subject. */
+  /** Parents through which the rule may hold the subject. Null: too many tuples are above the subject. */
   *parents(object: string, rule: From): Slow<Aside | null> {
     const found = yield* this.#holding(parentKindsOf(this.#model, rule))
     if (found === 'missing') return MISSING
@@ -67,11 +66,11 @@ export class SubjectSide {
     const subject = this.#subject
     const everybody = isWildcard(subject) ? subject : `${typeOf(subject)}:*`
     const wildcards = allowed === null || subject.includes('#') ? [] : [everybody]
-    // `#named` also finds tuples with a condition.
+    // `#named` also finds tuples with a condition, so wildcards are searched there, too.
     return yield* this.#named(place, allowed, [...wildcards, ...found.usersets])
   }
 
-  /** Objects of the type whose relation may hold the subject. `whole` false: only some. Undefined while rows are missing. */
+  /** Objects of the type whose relation may hold the subject. `whole`: false if there may be more. Undefined while rows are missing. */
   *objects(
     type: string,
     relation: string,
@@ -121,7 +120,7 @@ export class SubjectSide {
     const names = this.#start()
     if (names === 'too many') return { usersets: [], whole: false }
     let missing = names === null
-    // A loop over a Set also visits members that are added while it runs.
+    // This loop also visits members that are added meanwhile, until no new one comes.
     const whole = yield* inSteps(names ?? [], (name) => {
       for (const reached of this.#above(name, steps)) {
         if (reached === undefined) missing = true

@@ -4,14 +4,14 @@ import type { Steps } from '../slices.ts'
 import { OPEN, type Subgoal } from '../subgoals.ts'
 
 export class Unfinished {
-  /** Work left for each goal. A part returns true when nothing had to be left out. */
+  /** The rest of each goal's work. A part returns true if it left out nothing. */
   readonly #left = new Map<Subgoal, { parts: Steps<boolean>[]; whole: boolean }>()
 
   has(goal: Subgoal): boolean {
     return this.#left.has(goal)
   }
 
-  /** Adds work for a goal. @returns true, as if complete: goOn says at the end whether something had to be left out. */
+  /** Adds work to a goal. @returns true, as for complete work; goOn tells at the end whether it was. */
   add(goal: Subgoal, part: Steps<boolean>): true {
     const known = this.#left.get(goal)
     if (known === undefined) this.#left.set(goal, { parts: [part], whole: true })

@@ -1,8 +1,8 @@
-/** The steps by which the rules of a model lead up from a subject or userset to the usersets that hold it. */
+/** The steps by which a model's rules lead up from a subject or userset to usersets that hold it. */
 import type { Direct, Expression, From, Model } from '../model.ts'
 import { kindsOf } from '../restrictions.ts'
 
-/** A step to `relation` of the same object (`rule`), of an object whose tuple names the userset, or of one with it as a parent. */
+/** A step up to `relation`: of the same object (`rule`), of an object whose tuple names the userset, or of an object with it as parent. */
 export type Step =
   | { readonly by: 'rule'; readonly relation: string }
   | { readonly by: 'tuple'; readonly type: string; readonly relation: string }
@@ -15,12 +15,12 @@ const GROUP = 'group#member'
 /** The kind of every relation of a type without a model. */
 export const UNMODELLED = '?'
 
-/** The steps that may lead to one of `kinds`, written as in a model's brackets: `user`, `user:*`, `team#member`. */
+/** The steps that may lead to one of `kinds` in a model's form: `user`, `user:*`, `team#member`. */
 export function stepsTowards(model: Model, kinds: Iterable<string>): Steps {
   const from = new Map<string, Step[]>()
   const needed = new Set(kinds)
   let any = false
-  // A loop over a Set also visits members that are added while it runs.
+  // This loop also visits members that are added meanwhile, until no new one comes.
   for (const kind of needed) {
     const hash = kind.indexOf('#')
     if (kind !== UNMODELLED && hash < 0) continue

@@ -37,8 +37,8 @@ export class WideRelations {
   }
 
   /**
-   * Makes the goal depend, step by step, on the parents that may hold the subject. `unmet` collects conditions that do not hold.
-   * Always true: `unfinished` says later whether something was left out.
+   * Makes the goal depend on parents that may hold the subject, added step by step. `unmet` collects false conditions. Always true:
+   * `unfinished` tells later whether some were left out.
    */
   parents(goal: Subgoal, rule: From, unmet: string[] | null, lean: Lean): true {
     return this.unfinished.add(goal, this.#parents(goal, rule, unmet, lean))

@@ -1,14 +1,14 @@
-/** Runs long evaluations in slices, one slice in each turn of the event loop, so that everything else goes on in between. */
+/** Runs long evaluations in slices, one in each pass of the event loop (turn), so that other work goes on in between. */
 
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { Paused, Slice, type Sliced } from '../../decide/slices.ts'
 import { createTenantPlaces } from '../tenant-places.ts'
 
-/** How many tuples an evaluation may visit in one slice. */
+/** How many tuples an evaluation may visit per slice. */
 const VISITS_PER_SLICE = 2_000
-/** How many tuples all evaluations may visit in one turn of the event loop before no further one begins. */
+/** How many tuples all evaluations may visit in a turn; after that, no other begins in it. */
 const VISITS_PER_TURN = 4_000
-/** How many operations may hold a snapshot at once. Each has a connection of the pool to itself, and writes need the rest. */
+/** How many operations may hold a snapshot at once. Each has its own connection, and writes need the rest of the pool. */
 const SNAPSHOTS_MAX = { all: 6, tenant: 4 }
 /** How many operations may wait for a snapshot. */
 const WAITING_MAX = { all: 4_096, tenant: 1_024 }
@@ -18,7 +18,7 @@ const LASTS_MS_MAX = 5_000
 export type EventLoopTurnsOptions = {
   /** Monotonic milliseconds. */
   readonly clock?: () => number
-  /** Default: setImmediate. */
+  /** Schedules the next turn; default: setImmediate. */
   readonly nextTurn?: (run: () => void) => void
   readonly visitsPerSlice?: number
 }
@@ -49,7 +49,7 @@ export class EventLoopTurns {
     this.#visits += this.#visitsPerSlice - left
   }
 
-  /** True when this turn has visited enough tuples: no evaluation begins before the next turn. */
+  /** True when the turn has visited enough tuples, so that no other evaluation begins in it. */
   get isOver(): boolean {
     return this.#visits >= VISITS_PER_TURN
   }
@@ -59,7 +59,7 @@ export class EventLoopTurns {
     this.#schedule()
   }
 
-  /** Waits for the evaluation's next turn, and refills its slice. Throws PdpError `evaluation_limit` once `untilMs` has passed. */
+  /** Waits until the evaluation may go on, with a new slice. Throws PdpError `evaluation_limit` after `untilMs`. */
   async next(slice: Slice, untilMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#begun.push(resolve)
@@ -85,7 +85,7 @@ export class EventLoopTurns {
     return at
   }
 
-  /** Runs an operation that holds a snapshot, once fewer than SNAPSHOTS_MAX do. Throws what `TenantPlaces.run` throws. */
+  /** Runs an operation with a snapshot when fewer than SNAPSHOTS_MAX have one. Throws what `TenantPlaces.run` throws. */
   inSnapshot<T>(organization: string | null, run: () => Promise<T>): Promise<T> {
     return this.#snapshots.run(organization, run)
   }

@@ -23,24 +23,24 @@ export type FreshnessOptions = {
   readonly cacheBytesMax?: number
   /** How long questions are gathered for one statement. Default: until the event loop has read what has arrived on all sockets. */
   readonly schedule?: Schedule
-  /** When a statement for positions counts as late, so that a second one may run beside it. Default: after 10 ms. */
+  /** Tells when a statement for positions is late, so that a second one may run beside it. Default: after 10 ms. */
   readonly late?: Schedule
-  /** How often a question is tried before it is answered from a snapshot of its own, without the cache. Default 12. */
+  /** How often a question is tried with the cache; after that it gets its own snapshot. Default 12. */
   readonly triesMax?: number
   /** The turns that all evaluations of this process share. Default: turns of its own. */
   readonly turns?: EventLoopTurns
 }
 
-/** The journals that an organization's questions depend on, by the organization tree as it was at `treeVersion`. */
+/** The journals on which an organization's questions depend, by the tree as of `treeVersion`. */
 type JournalsAbove = { readonly logs: readonly JournalId[]; readonly treeVersion: number; readonly known: boolean }
-/** A question that has no answer yet. Only the caller knows the type of the answer. */
+/** A question without an answer yet, whose type only the caller knows. */
 type Pending = {
   readonly question: Question<unknown>
   scope: JournalsAbove
-  /** When it was asked: only a statement sent later than this can answer it. */
+  /** The time of the question: only a later statement can answer it. */
   readonly askedTick: number
   tries: number
-  /** True: the answer expires too soon for positions from memory, so the database is asked. */
+  /** True: positions in memory are not enough, because the answer expires too soon, so the database is asked. */
   mustAsk: boolean
   /** The latest time of the answer; null until the evaluation pauses for the first time. */
   untilMs: number | null
@@ -98,7 +98,7 @@ export class Freshness implements SnapshotEvaluator {
     return new RowsView((log) => this.#caches.of(log).rows, 0)
   }
 
-  /** Bytes and row sets held. */
+  /** The bytes and number of row sets in memory. */
   get size(): JournalCaches['size'] {
     return this.#caches.size
   }
@@ -132,7 +132,7 @@ export class Freshness implements SnapshotEvaluator {
     return scope
   }
 
-  /** Reads the positions in one statement for all questions that wait; each of them was asked before it is sent. */
+  /** Reads positions by one statement for all waiting questions, which were asked before it is sent. */
   async #askVector(all: readonly Pending[]): Promise<void> {
     const logs = logsOf(all)
     const sentTick = ++this.#caches.tick
@@ -157,7 +157,7 @@ export class Freshness implements SnapshotEvaluator {
     const { logs } = first.scope
     const reading = this.#align(all, asked)
     if (reading === null) return
-    // One scope is one organization, and nothing moves while questions are evaluated.
+    // Nothing changes while questions are evaluated, so one scope serves one organization.
     const scope = this.#scopeOf(first.question.organization)
     if (scope.known && scope.logs.some((log) => !logs.includes(log))) {
       for (const pending of all) {
@@ -202,7 +202,7 @@ export class Freshness implements SnapshotEvaluator {
     else this.#loadings.add({ pending, needed: keysOfLoad(pending.tries, view.needed) })
   }
 
-  /** Resumes a paused evaluation turn by turn while the caches keep their positions. If one moves, the question begins again. */
+  /** Resumes a paused evaluation in each turn. If a cache's position changes meanwhile, the question begins again. */
   async #goOn(paused: Paused<unknown>, evaluation: Evaluation): Promise<void> {
     const { pending, at, scope, view, slice } = evaluation
     this.#view = this.#newView()
@@ -224,7 +224,7 @@ export class Freshness implements SnapshotEvaluator {
     }
   }
 
-  /** @returns a reading at whose positions all caches of the questions stand; null when the questions have to wait or begin again. */
+  /** @returns a reading whose positions all caches of the questions have; null: the questions must wait or begin again. */
   #align(all: readonly Pending[], reading: Reading): Reading | null {
     const logs = all[0]?.scope.logs ?? []
     const behind: { cache: JournalCache; target: Target }[] = []
@@ -258,7 +258,7 @@ export class Freshness implements SnapshotEvaluator {
     return null
   }
 
-  /** Do all caches stand exactly at `later`, and is it in no journal earlier than `own`, the question's reading? */
+  /** True if all caches are exactly at `later`, which in no journal is before the question's reading, `own`. */
   #standsAt(later: Reading, own: Reading, logs: readonly JournalId[]): boolean {
     return logs.every((log) => {
       const at = later.vector.logs.get(log)

@@ -1,4 +1,4 @@
-/** The caches of all journals, with the statements that bring them forward and that fill them. */
+/** The caches of all journals, with the statements that update and fill them. */
 
 import { grouped } from '../../../shared/domain/grouped.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
@@ -13,7 +13,7 @@ const KEPT_MAX = 10_000
 type Behind = { readonly cache: JournalCache; readonly target: Target }
 
 export class JournalCaches {
-  /** Counts statements sent and answers received, so that it is known which statement was sent after which answer. */
+  /** Counts statements and answers, to know which statement was sent after which answer. */
   tick = 0
   readonly #store: Store
   readonly #budget: RowBudget
@@ -31,7 +31,7 @@ export class JournalCaches {
     })
   }
 
-  /** Bytes and number of the row sets held, and how many were evicted. */
+  /** Bytes and number of row sets in memory, and how many were evicted. */
   get size(): { readonly bytes: number; readonly rowSets: number; readonly evicted: number } {
     return { bytes: this.#budget.bytes, rowSets: this.#budget.count, evicted: this.#budget.evictedCount }
   }
@@ -50,7 +50,7 @@ export class JournalCaches {
     for (const [log, cache] of this.#caches) if (cache.idle && !COMMON_LOGS.includes(log)) this.#caches.delete(log)
   }
 
-  /** Calls `run` once every cache stands at its target or past it; with an error when one of them could not. */
+  /** Calls `run` when all caches have reached their targets; with an error if one could not. */
   bringForward(all: readonly Behind[], run: (error?: unknown) => void): void {
     let left = all.length
     let failed: unknown
@@ -66,7 +66,7 @@ export class JournalCaches {
     if (cache.await({ target, run })) this.#deltas.add(cache)
   }
 
-  /** Reads and applies the entries from each cache's position to the furthest target that is waited for, never past it. */
+  /** Reads entries from each cache's position to the furthest target that a question needs, and applies them. */
   async #delta(caches: readonly JournalCache[]): Promise<void> {
     const wanted = caches.flatMap((cache) => {
       const { target, position } = cache
@@ -87,8 +87,8 @@ export class JournalCaches {
   }
 
   /**
-   * One statement for all the row sets, with the positions of the journals. `done` is called with its reading once the rows are
-   * installed. Throws PdpError `store_unavailable`.
+   * Loads row sets and the journals' positions by one statement. `done` gets the reading after the rows are installed. Throws PdpError
+   * `store_unavailable`.
    */
   async load(logs: readonly JournalId[], keys: readonly RowKey[], done: (reading: Reading) => void): Promise<void> {
     const sentTick = ++this.tick
@@ -104,7 +104,7 @@ export class JournalCaches {
     }
   }
 
-  /** Installs each journal's rows once its cache stands at the position that they were read at, or past it; then calls `done`. */
+  /** Installs rows when their journal's cache has reached the position at which they were read; then calls `done`. */
   #install(
     reading: Reading,
     loads: ReadonlyMap<JournalId, PendingLoad>,
@@ -121,7 +121,7 @@ export class JournalCaches {
         if (--left === 0) of.done()
       }
       if (target === null || cache.compare(target, this.tick) !== 'behind') finish()
-      // When the delta fails, nothing is installed; the questions then fail by their own delta.
+      // If the delta fails, the rows are not installed, and the questions fail by their own delta.
       else this.#catchUp({ cache, target }, finish)
     }
   }

@@ -6,7 +6,6 @@ import type { RowBudget } from './row-budget.ts'
 
 /** The positions that one statement read, and when it was sent (`JournalCaches.tick`). */
 export type Reading = { readonly vector: Vector; readonly sentTick: number }
-/** One journal's position at a reading. */
 export type Target = { readonly position: JournalPosition; readonly reading: Reading }
 /** A load under way. `entries` are applied to the cache meanwhile, and are replayed on the rows that it brings. */
 export type PendingLoad = { readonly generation: number; readonly startedAt: number; readonly entries: JournalEntry[] }
@@ -75,13 +74,13 @@ export class JournalCache {
     this.#stand(target, tick)
   }
 
-  /** Adds a waiter, whose `run` is called once its target is reached. @returns true when a delta has to be started. */
+  /** Adds a waiter, whose `run` is called at its target. @returns true if a delta has to be started. */
   await(waiter: Waiter): boolean {
     this.#waiters.push(waiter)
     return this.#waiters.length === 1
   }
 
-  /** The furthest target that is waited for. */
+  /** The furthest target of all waiters. */
   get target(): Target | null {
     return this.#waiters.reduce<Target | null>(
       (far, { target }) => (far === null || target.position.revision > far.position.revision ? target : far),
@@ -105,7 +104,7 @@ export class JournalCache {
     this.#stand(target, tick)
   }
 
-  /** Runs the waiters whose target is reached; all of them, when there is an error. @returns true when others still wait. */
+  /** Runs the waiters at their targets, and with an error all of them. @returns true if others still wait. */
   release(error?: unknown): boolean {
     const ready = this.#waiters.filter(
       (w) => error !== undefined || w.target.position.revision <= this.position.revision,
@@ -121,7 +120,7 @@ export class JournalCache {
     return load
   }
 
-  /** Installs rows read at `readAt`, after the later entries of the load are replayed on them. */
+  /** Installs rows that were read at `readAt`, after replaying the load's later entries on them. */
   finishLoad(load: PendingLoad, readAt: JournalPosition, rows: readonly RowSet[]): void {
     this.loads.delete(load)
     const lost =
@@ -155,7 +154,7 @@ function replayed(
   return at
 }
 
-/** Are the entries complete? Every revision has one, so none may be missing, and the last must have the target's write id. */
+/** True if the entries are complete: each revision has one, and the last has the target's write id. */
 function continues(from: JournalPosition, to: JournalPosition, entries: readonly JournalEntry[]): boolean {
   if (entries.length > DELTA_ENTRIES_MAX) return false
   let at = from.revision

@@ -1,4 +1,4 @@
-/** Row sets of one journal, held in memory and updated by its changes: what a view shows of that journal. */
+/** Row sets of one journal in memory, updated by its changes; a view shows them. */
 import type { Change } from '../../../shared/domain/change.ts'
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { affectedKeys } from '../affected-keys.ts'
@@ -8,7 +8,7 @@ import { bytesOf, type Content, contentAfter, contentOf } from './row-content.ts
 import { namedName } from './row-keys.ts'
 import type { SubjectSet } from './subject-set.ts'
 
-/** One row set that JournalRows holds. */
+/** A row set in JournalRows. */
 export class HeldRows implements Evictable {
   bytes = 0
   hot = false
@@ -39,18 +39,18 @@ export type GroupsAbove = {
 /** Row sets of one journal. A row set that is absent is not known, rather than empty. */
 export class JournalRows {
   readonly log: JournalId
-  /** relation -> object -> subjects */
+  /** Subjects by relation and object. */
   readonly sets = new Map<string, Map<string, HeldRows>>()
-  /** subject -> groups that name it */
+  /** Groups by a subject that they name. */
   readonly groups = new Map<string, HeldRows>()
-  /** `namedName` of the key -> tuples that name it */
+  /** Tuples by `namedName` of the key. */
   readonly named = new Map<string, HeldRows>()
   readonly memberships = new Map<string, HeldRows>()
   readonly grants = new Map<string, HeldRows>()
   readonly organizations = new Map<string, HeldRows>()
   manifests: HeldRows | undefined
   roles: HeldRows | undefined
-  /** Held by the token journal alone. */
+  /** Revocations, which only the token journal has. */
   revocations: HeldRows | undefined
   /** Raised by every change of the rows: what was derived from them elsewhere must then be derived again. */
   version = 0
@@ -83,7 +83,7 @@ export class JournalRows {
     return this.sets.get(relation)?.get(object)?.content as SubjectSet | undefined
   }
 
-  /** Holds a row set that was read, unless one with its key is held, which is as new. */
+  /** Keeps a row set that was read, unless an equally new one with its key is there. */
   install(rows: RowSet): void {
     const { key } = rows
     if (key.kind === 'tuple') {
@@ -96,7 +96,7 @@ export class JournalRows {
     if (this.find(key) === undefined) this.#hold(key, contentOf(rows))
   }
 
-  /** Takes over a row set of another JournalRows, unless one with its key is held. */
+  /** Takes a row set of another JournalRows, unless one with its key is there. */
   adopt({ key, content }: HeldRows): void {
     if (this.find(key) === undefined) this.#hold(key, content)
   }
@@ -166,7 +166,7 @@ export class JournalRows {
     return held
   }
 
-  /** Drops one row set, and what was derived from it. */
+  /** Drops a row set and everything derived from it. */
   forget(key: RowKey): void {
     this.version++
     switch (key.kind) {
@@ -224,12 +224,12 @@ export class JournalRows {
     if (this.revocations !== undefined) yield this.revocations
   }
 
-  /** Applies one change to the row sets that are held. */
+  /** Applies a change to the row sets in memory. */
   apply(change: Change, atMs: number): void {
     for (const key of affectedKeys(this.log, change) ?? []) {
       if (key.kind === 'tuple') continue
       const held = this.find(key)
-      // Even when the row set is not held: a closure may have been derived before it was evicted.
+      // A closure may have been derived before the row set was evicted, so it is dropped in any case.
       if (key.kind === 'groups') this.above.clear()
       if (held === undefined) continue
       this.version++

@@ -1,7 +1,7 @@
-/** The token journal in memory. Revocations are forgotten once every token that they revoke has expired. */
+/** The token journal in memory. A revocation is dropped when all tokens that it revokes have expired. */
 import { ISSUER_REVOCATION_KEPT_MS, REVOCATION_KEPT_MS, type Revocation } from '../../../shared/domain/revocation.ts'
 
-/** From this number of revocations on, expired ones are removed each time the number has doubled. */
+/** From this number on, expired revocations are removed whenever the number has doubled. */
 const PRUNE_FROM = 1_000
 const ENTRY_BYTES = 120
 
@@ -20,7 +20,7 @@ export class RevokedTokens {
     return 100 + this.#held.size * ENTRY_BYTES + this.#keyBytes
   }
 
-  /** When the key was revoked, in milliseconds; undefined if it was not. */
+  /** The time in milliseconds when the key was revoked; undefined: it was not. */
   at(key: string): number | undefined {
     return this.#held.get(key)?.atMs
   }
@@ -30,7 +30,7 @@ export class RevokedTokens {
     return held !== undefined && issuedAtMs <= held.issuedUntilMs
   }
 
-  /** The latest revocation of a key counts: a client's tokens can be revoked more than once, and rows come in no order. */
+  /** The latest revocation of a key counts: a client's tokens may be revoked repeatedly, and rows have no order. */
   #note(revocation: Revocation): void {
     const { key, atMs } = revocation
     const before = this.#held.get(key)

@@ -34,7 +34,7 @@ export function contentOf(rows: RowSet): Content {
   return null
 }
 
-/** Heap bytes, roughly: the row set, its key, its place in a map, and what it holds. */
+/** The approximate heap bytes of a row set: with its key, its entry in a map, and its content. */
 export function bytesOf({ key, content }: KeyedContent): number {
   const name = key.kind === 'set' ? key.object : 'subject' in key ? key.subject : 'name' in key ? key.name : ''
   const measured = content instanceof SubjectSet || content instanceof RevokedTokens
@@ -42,7 +42,7 @@ export function bytesOf({ key, content }: KeyedContent): number {
   return 230 + name.length + held
 }
 
-/** The content after a change that affects its key; a set is changed in place. */
+/** The content after a change to its key. A set is changed itself. */
 export function contentAfter(
   { key, content }: KeyedContent,
   { change, atMs }: Pick<JournalEntry, 'change' | 'atMs'>,
@@ -60,7 +60,7 @@ export function contentAfter(
       const { object, relation, ...row } = change.tuple
       if (key.kind === 'groups' || key.kind === 'named') {
         const subject = `${object}#${relation}`
-        // `named` keeps tuples with a condition too; `groups` does not, since such a tuple puts nobody in a group here.
+        // `named` has tuples with a condition, too; `groups` has not, because they put no one into a group here.
         const row = { subject, expiresAtMs: change.tuple.expiresAtMs }
         if (change.op === 'write' && (key.kind === 'named' || change.tuple.condition === undefined)) set.put(row)
         else set.remove(subject)

@@ -1,4 +1,4 @@
-/** A view over row sets in memory. It notes every row set that a question asked for and that is not held. */
+/** A view over row sets in memory. Notes each missing row set that a question asked for. */
 
 import { ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
@@ -28,7 +28,7 @@ const NO_GROUPS: Closure = { groups: new Set(), truncated: false }
 const ABOVE_MAX = 10_000
 
 export class RowsView implements View {
-  /** The earliest expiry among the rows shown; null for none. */
+  /** The earliest expiry of the rows shown; null: none expires. */
   validUntilMs: number | null = null
   #needed: Map<string, RowKey> | null = null
   readonly #logs: (log: JournalId) => JournalRows
@@ -53,7 +53,7 @@ export class RowsView implements View {
     this.goOn()
   }
 
-  /** To be called when a paused evaluation resumes: the remembered look-ups may be out of date. */
+  /** Must be called when a paused evaluation resumes, because remembered look-ups may be outdated. */
   goOn(): void {
     this.#lastRows = null
     this.#lastObject = null
@@ -90,7 +90,7 @@ export class RowsView implements View {
     return this.#lastRows
   }
 
-  /** The last set is remembered, since nearly every set is read twice in a row: for the subject, and for its usersets. */
+  /** Remembers the last set: nearly each set is read for the subject and directly afterwards for its usersets. */
   #set(log: JournalId, object: string, relation: string): SubjectSet | undefined {
     if (object === this.#lastObject && relation === this.#lastRelation && log === this.#lastJournal)
       return this.#lastSet
@@ -223,7 +223,7 @@ export class RowsView implements View {
     return missing ? undefined : { groups, truncated }
   }
 
-  /** The group itself and every group above it. It is kept, since it is the same for all members of the group. */
+  /** The group and all groups above it, kept because all members of the group share it. */
   #above(log: JournalId, group: string): GroupsAbove | undefined {
     const rows = this.#rows(log)
     const kept = rows.above.get(group)
@@ -243,7 +243,7 @@ export class RowsView implements View {
   #climb(log: JournalId, group: string): Closure | undefined {
     const groups = new Set([group])
     let missing = false
-    // A loop over a Set also visits members that are added while it runs.
+    // This loop also visits members that are added meanwhile, until no new one comes.
     for (const at of groups) {
       if (groups.size > GROUPS_MAX) return missing ? undefined : { groups, truncated: true }
       const above = this.groups(log, at)

@@ -1,4 +1,4 @@
-/** Evaluates questions over one snapshot of the store, and loads the rows that they turn out to need. */
+/** Evaluates questions over a snapshot of the store, and loads rows when they turn out to be needed. */
 
 import { PdpError } from '../../../shared/domain/errors.ts'
 import { ENVIRONMENT, type JournalId } from '../../../shared/domain/journal.ts'

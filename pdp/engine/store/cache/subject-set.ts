@@ -18,7 +18,7 @@ export class SubjectSet {
   #members: string | readonly string[] | Set<string> = NONE
   /** Members that expire, with the instant (milliseconds). */
   #expiries: Map<string, number> | null = null
-  /** The usersets among the members, derived at the first read, since few sets need them; null until then. */
+  /** The usersets of the set, found at the first read because few sets need them; null before. */
   #usersets: readonly Userset[] | null = NONE
   #usersetsCount = 0
   /** Rows with a condition. They are not members, so that only a question about conditions reads them. */
@@ -88,12 +88,12 @@ export class SubjectSet {
     return members instanceof Set ? members.has(subject) : members.includes(subject)
   }
 
-  /** When the member expires; null for never. */
+  /** The member's expiry; null: never. */
   expiryOf(subject: string): number | null {
     return this.#expiries?.get(subject) ?? null
   }
 
-  /** The only member, if there is exactly one and it never expires, as in most sets; else null. */
+  /** The set's only member if it never expires, as is usual; else null. */
   get only(): string | null {
     return typeof this.#members === 'string' && this.#expiries === null ? this.#members : null
   }
@@ -102,7 +102,7 @@ export class SubjectSet {
     return typeof this.#members === 'string' ? [this.#members] : this.#members
   }
 
-  /** The result of a probe of a wide set: a row, null for none, undefined when it was not probed. */
+  /** A row of a wide set: null: it does not exist; undefined: not yet read. */
   probed(subject: string): SubjectRow | null | undefined {
     return this.#probed?.get(subject)
   }
@@ -144,7 +144,7 @@ export class SubjectSet {
     this.#usersets = this.#usersetsCount === 0 ? NONE : null
   }
 
-  /** Is a subject of this kind kept in `#probed` rather than among the members, because the set is too wide? */
+  /** True if subjects of this kind are in `#probed`, because the set is too wide to hold them as members. */
   #isProbed(isUserset: boolean): boolean {
     return isUserset ? !this.#usersetsComplete : !this.#complete
   }

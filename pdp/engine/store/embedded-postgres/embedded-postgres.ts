@@ -23,7 +23,7 @@ import {
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 10_000
 const POLL_MS = 20
-// How long a start waits for the process that holds the lock; the lock of a killed one is gone within milliseconds.
+// How long a start waits for the lock's holder. A killed holder's lock disappears within milliseconds.
 const OWNER_WAIT_MS = 2_000
 const RETAKE_MS = 250
 
@@ -82,7 +82,7 @@ function stopAtExit(cluster: Cluster, pid: number): () => void {
   return () => void process.removeListener('exit', onExit)
 }
 
-/** Without `settings.port`, any free port is used. */
+/** Finds the running server or starts one, on any free port unless `settings.port` is set. */
 async function findOrStart(
   cluster: Cluster,
   settings: { readonly [name: string]: string },
@@ -113,7 +113,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.pid === undefined || child.exitCode !== null || child.signalCode !== null
 }
 
-// Throws what the log says, unless trying again makes sense: another start was quicker, or the port was taken meanwhile.
+// Throws the log's explanation, unless a new try may help: another start was faster, or the port was taken meanwhile.
 async function explainFailure({ logFile }: Cluster): Promise<void> {
   const log = await readFile(logFile, 'utf8').catch(() => '')
   if (/lock file "postmaster\.pid" already exists|could not bind|Address already in use/.test(log)) return
@@ -130,8 +130,8 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * Holds a lock in the database for as long as this process lives. PostgreSQL drops the lock with our connection, even after
- * kill -9; a file with a process id could not tell that a later process has the same id. `revive` starts a server that has ended.
+ * Keeps a lock in the database while this process lives. PostgreSQL drops it with our connection, even after kill -9; a file could not
+ * distinguish a later process with the same id. `revive` starts a server that has ended.
  */
 async function becomeOwner(
   cluster: Cluster,
@@ -174,12 +174,12 @@ async function becomeOwner(
     return candidate
   }
 
-  // A restarted server has lost its locks.
+  // A restarted server has lost its locks, so ours is taken again.
   async function retake(): Promise<void> {
     while (!released) {
       await delay(RETAKE_MS, undefined, { ref: false })
       if (released) return
-      // Tried until it succeeds: shared memory of the former server may still be in use for a moment.
+      // The start is repeated until it succeeds: the old server's shared memory may be in use for a moment.
       const again = await revive()
         .then(takeLock, () => null)
         .catch(() => null)

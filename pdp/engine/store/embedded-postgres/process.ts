@@ -18,7 +18,7 @@ const INITDB_TIMEOUT_MS = 60_000
 /** The user that PostgreSQL runs as; null: our own, which is not root. */
 export type Account = { readonly uid: number; readonly gid: number } | null
 export type Programs = { readonly initdb: string; readonly postgres: string; readonly pgCtl: string }
-/** One cluster directory and how to run programs on it. */
+/** A cluster's directory, and how programs run on it. */
 export type Cluster = {
   readonly directory: string
   readonly logFile: string
@@ -82,7 +82,7 @@ async function systemAccount(): Promise<Account> {
   try {
     return await ids()
   } catch {
-    // PostgreSQL refuses to run as root, and initdb needs a user that the system knows by name.
+    // A system user is needed: PostgreSQL refuses root, and initdb needs a user with a name.
     try {
       await run('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres'])
       return await ids()
@@ -102,14 +102,14 @@ function canEnter(path: string, { uid, gid }: NonNullable<Account>): boolean {
   return dirname(path) === path || canEnter(dirname(path), { uid, gid })
 }
 
-/** How to run a program on the cluster: as the cluster's user, without our terminal and environment. */
+/** The command that runs a program on the cluster: as the cluster's user, without our terminal and environment. */
 function launch({ account, hidden }: Cluster, program: string, args: readonly string[]) {
-  // Only the variables that the loader and initdb need: PGDATA, PGOPTIONS and others would change what the program does.
+  // The loader and initdb need only these variables; PGDATA, PGOPTIONS and others would change the program's work.
   const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' }
   if (account === null || !hidden) return { file: program, args: [...args], options: { env, ...account } }
-  // Under a directory that only root may enter, the user needs root's right to pass directories, and no other.
+  // In a directory that only root may enter, the user needs root's right to pass directories, and no other.
   const capability = mayReadAll() ? 'dac_read_search' : 'dac_override'
-  // Without the securebit, access(2), by which initdb looks for its neighbours, would ignore the capability.
+  // Without the securebit, access(2), by which initdb finds its neighbours, would ignore the capability.
   const capabilities = [
     '--securebits',
     '+no_setuid_fixup',
@@ -145,7 +145,7 @@ export async function ensureCluster(cluster: Cluster): Promise<void> {
     await rename(passwordFile, join(draft, PASSWORD_FILE))
     await rename(draft, cluster.directory)
   } catch (err) {
-    // Another start was quicker, and its cluster is there; ours is not needed.
+    // Another start was faster and its cluster is in place, so ours is dropped.
     if (existsSync(cluster.directory)) return
     throw err
   } finally {
@@ -227,7 +227,7 @@ function readLines(file: string): readonly string[] {
 function servesDirectory(pid: number, directory: string): 'yes' | 'dead' | 'another program' {
   if (!isRunning(pid)) return 'dead'
   if (process.platform === 'win32') return 'yes'
-  // A lock file whose pid now belongs to another program would keep PostgreSQL from ever starting.
+  // A lock file with another program's pid would keep PostgreSQL from starting for ever.
   if (process.platform !== 'linux') {
     const command = execFileSync('ps', ['-p', `${pid}`, '-o', 'command='], { encoding: 'utf8' })
     return command.includes('postgres') ? 'yes' : 'another program'
@@ -241,7 +241,7 @@ function servesDirectory(pid: number, directory: string): 'yes' | 'dead' | 'anot
   }
 }
 
-/** False also for a zombie, which nobody has waited for, as in a container without an init process. */
+/** True if the process runs; false also for a zombie, as in a container without an init process. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -262,6 +262,6 @@ export function signalPostmaster({ programs }: Cluster, pid: number, signal: 'SI
     if (process.platform === 'win32') execFileSync(programs.pgCtl, ['kill', signal.slice(3), `${pid}`])
     else process.kill(pid, signal)
   } catch {
-    // The server has ended by itself.
+    // The server has already ended by itself.
   }
 }

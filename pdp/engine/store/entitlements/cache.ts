@@ -10,7 +10,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts'
 import type { EntitlementSource } from '../contract.ts'
 import type { SharedCache, Slot, StatedValue } from './shared-cache.ts'
 
-/** The most organizations whose values are kept. */
+/** How many organizations' values are kept. */
 const ORGANIZATIONS_MAX = 10_000
 /** The most keys of one organization that are kept, those without an entitlement included. */
 const KEYS_MAX = 10_000
@@ -33,7 +33,7 @@ export class EntitlementCache {
   readonly #source: EntitlementSource
   readonly #shared: SharedCache
   readonly #clock: () => number
-  /** Values by organization, ordered by the last question about it, the oldest first. */
+  /** Values by organization; the one with the oldest last question comes first. */
   readonly #known = new BoundedMap<string, CachedValues>(ORGANIZATIONS_MAX)
   #characters = 0
   /** Reads under way by their arguments: equal reads share one. */
@@ -122,7 +122,7 @@ export class EntitlementCache {
     const { state } = read
     const entitlementOf = (key: string) => (key === CLAIMS ? claimsOf(read.values) : (read.values.get(key) ?? null))
     const values = new Map(keys.map((key) => [key, { state, entitlement: entitlementOf(key) }]))
-    // Not awaited: it ends by its own deadline, and a value that was not stored is read from the source again.
+    // The write is not awaited: it has its own deadline, and a value that was not stored is read again.
     void this.#shared.write(slot, values, Math.min(this.#source.keptMsMax ?? SHARED_MS_MAX, SHARED_MS_MAX))
     return values
   }

@@ -1,6 +1,6 @@
 /**
- * The entitlement source of an external system that is asked over HTTP. The system commits a change first and announces it then
- * (`entitlements:changed`); a question after the announcement never gets a value from before it.
+ * An entitlement source over HTTP. The external system commits a change before it announces it (`entitlements:changed`), so no question
+ * after the announcement gets an older value.
  */
 import { createHash } from 'node:crypto'
 import { createCircuit } from '../../../shared/base/circuit-breaker.ts'
@@ -16,11 +16,11 @@ import { storeEntitlements } from './store-source.ts'
 
 export const SOURCE_DEADLINE_MS = 1_000
 export const SOURCE_BYTES_MAX = 1_048_576
-/** How long memory and the shared cache each keep a value: a change that nobody announced is noticed after both. */
+/** How long memory and the shared cache each keep a value: an unannounced change is noticed after both times. */
 const KEPT_MS_MAX = 30_000
-/** The most requests under way, of all tenants and of one. Equal reads share a request. */
+/** How many requests may run, in total and per tenant. Equal reads share one request. */
 const RUNNING_MAX = { all: 256, tenant: 128 }
-/** After this many failures in a row the source is not asked for a while, which doubles each time from REST_MS to REST_MS_MAX. */
+/** How many failures in a row make the source rest, first for REST_MS and then twice as long each time, up to REST_MS_MAX. */
 const FAILURES_MAX = 3
 const REST_MS = 500
 const REST_MS_MAX = 5_000
@@ -49,7 +49,7 @@ export function httpEntitlements(options: {
   /** Owns the organizations and their versions. */
   readonly store: Pick<Store, 'entitlements' | 'vector'>
   readonly fetch: PostFetch
-  /** Default 1 s. */
+  /** The deadline of a request; default: 1 s. */
   readonly deadlineMs?: number
   /** Monotonic milliseconds. */
   readonly clock?: () => number
@@ -143,7 +143,6 @@ function parseEntitlement(key: string, given: unknown): Entitlement {
   return { value: typeof value === 'boolean' ? { enabled: value } : members(value, `value of ${key}`), enforcement }
 }
 
-/** Reads a value of JSON.parse as an object. */
 function members(value: unknown, what: string): JsonObject {
   if (!isJsonObject(value)) throw new BadAnswer(`${what} is not an object`)
   return Object.fromEntries(Object.entries(value))

@@ -4,9 +4,9 @@ import { deriveKey } from '../../../shared/base/encryption.ts'
 import { openRedis, valuesOf, withoutCommand } from '../../../shared/token/redis.ts'
 import { openValue, type SharedCache, type StatedValue, sealValue, slotName } from './shared-cache.ts'
 
-/** The longest that a question waits for Redis. */
+/** The longest wait of a question for Redis. */
 export const REDIS_DEADLINE_MS = 50
-/** How long Redis is not asked after a failure, so that few questions wait for it in vain. */
+/** How long Redis is not asked after a failure, so that few questions wait in vain. */
 const REST_MS = 1_000
 const SEALED_CHARACTERS_MAX = 65_536
 const PREFIX = 'portcullis:entitlement:'
@@ -23,9 +23,9 @@ const PREFIX = 'portcullis:entitlement:'
  */
 export async function redisSharedCache(options: {
   readonly url: string
-  /** All replicas have the same one. */
+  /** The master key, the same for all replicas. */
   readonly masterKey: Buffer
-  /** For the log: decisions go on without Redis. */
+  /** Gets errors for the log; decisions go on without Redis. */
   readonly onError: (error: Error) => void
   /** Monotonic milliseconds. */
   readonly clock?: () => number
@@ -36,14 +36,14 @@ export async function redisSharedCache(options: {
   const redis = await openRedis(options, { enableOfflineQueue: false, keyPrefix: PREFIX })
   const circuit = createCircuit({ failuresMax: 1, restMs: REST_MS, restMsMax: REST_MS, clock })
 
-  /** Undefined when there was no answer in time. */
+  /** The result of `work`; undefined: Redis gave no answer in time. */
   async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
     const settle = redis.status === 'ready' ? circuit.begin() : null
     if (settle === null) return undefined
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        // Without this, commands would queue up while Redis does not answer.
+        // A new connection, because commands would else queue up while Redis is silent.
         redis.disconnect(true)
         reject(new Error('Redis did not answer in time'))
       }, deadlineMs)

@@ -1,10 +1,10 @@
-/** The contract of a cache of entitlement values that replicas share, the cache that keeps nothing, and the MAC over a value. */
+/** The contract of a cache of entitlement values for all replicas, a cache without content, and the MAC over a value. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ENFORCEMENTS, type Entitlement } from '../../../shared/domain/entitlement.ts'
 
-/** An entitlement (null for none), and the source's state when it was read. */
+/** An entitlement or null, and the source's state when it was read. */
 export type StatedValue = { readonly state: string; readonly entitlement: Entitlement | null }
-/** Everything, besides the entitlement key, that a cached value depends on. */
+/** All that a cached value depends on, besides its key. */
 export type Slot = {
   readonly source: string
   readonly organization: string
@@ -39,7 +39,7 @@ const FORM = 'v1'
 export const slotName = ({ source, organization, version, writeId }: Slot, key: string): string =>
   JSON.stringify([source, organization, version, writeId, key])
 
-/** The value with a MAC over itself and its name, so that it is not accepted under another name. */
+/** The value with a MAC over it and its name, so that no other name can have it. */
 export function sealValue(secret: Buffer, name: string, { state, entitlement }: StatedValue): string {
   const text = JSON.stringify({ state, entitlement })
   return `${FORM}.${code(secret, name, text).toString('base64url')}.${text}`

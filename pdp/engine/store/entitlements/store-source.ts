@@ -1,4 +1,4 @@
-/** The entitlement source whose values are in the store itself: every change of a value makes a new version. */
+/** The entitlement source in the store itself. Each change of a value makes a new version. */
 import type { EntitlementSource, Store } from '../contract.ts'
 
 export function storeEntitlements(store: Pick<Store, 'entitlements' | 'vector'>): EntitlementSource {

@@ -19,12 +19,12 @@ export const valuesOf = (held: number | Many): readonly number[] => (typeof held
 export const packed = (values: Set<number>): Many => (values.size > LIST_MAX ? values : [...values])
 
 export class Column {
-  /** The cell of each row: NONE, the row's only value (0 or more), or -2 - n when `#many[n]` holds its values. */
+  /** The cell of each row: NONE, its only value (0 or more), or -2 - n if `#many[n]` has its values. */
   #cells = new Int32Array(64).fill(NONE)
   readonly #many: (number[] | Set<number>)[] = []
   readonly #free: number[] = []
 
-  /** The values of the row; null when there are none. */
+  /** The row's values; null: none. */
   get(row: number): number | Many | null {
     const cell = row < this.#cells.length ? (this.#cells[row] ?? NONE) : NONE
     if (cell === NONE) return null
@@ -36,7 +36,7 @@ export class Column {
     return typeof held === 'number' ? held === value : held !== null && holds(held, value)
   }
 
-  /** @returns false when the row held the value already. */
+  /** Adds a value. @returns false if the row had it already. */
   add(row: number, value: number): boolean {
     if (this.has(row, value)) return false
     if (row >= this.#cells.length) this.#grow(row)

@@ -1,4 +1,4 @@
-/** Tuples with a condition, kept apart from all others, so that only a question about conditions reads them. */
+/** Tuples with a condition, separate from all others, so that only questions about conditions read them. */
 
 import type { Tuple, TupleCondition, TupleKey } from '../../../shared/domain/tuple.ts'
 import { isUserset } from '../../decide/usersets.ts'
@@ -16,7 +16,7 @@ const NONE: ConditionalRows = { usersets: new Map(), objects: new Map() }
 const kindOf = (subject: string): keyof ConditionalRows => (isUserset(subject) ? 'usersets' : 'objects')
 
 export class ConditionalTuples {
-  /** object -> relation -> subjects */
+  /** Subjects by object and relation. */
   readonly #objects = new Map<string, Map<string, Rows>>()
 
   get({ object, relation, subject }: TupleKey): ConditionalRow | undefined {
@@ -47,7 +47,7 @@ export class ConditionalTuples {
     return fresh
   }
 
-  /** @returns false when nothing was deleted. */
+  /** Deletes a tuple. @returns false if there was none. */
   delete({ object, relation, subject }: TupleKey): boolean {
     const relations = this.#objects.get(object)
     const rows = relations?.get(relation)

@@ -10,7 +10,7 @@ export class Expiries {
     return this.#instants.size
   }
 
-  /** When the tuple expires; null for never. */
+  /** The tuple's expiry; null: never. */
   of(tuple: TupleKey): number | null {
     return this.#instants.size === 0 ? null : (this.#instants.get(nameOf(tuple)) ?? null)
   }
@@ -24,7 +24,7 @@ export class Expiries {
   }
 }
 
-/** Does a tuple of the relation put its subject in a group? */
+/** True if a tuple of the relation puts its subject into a group. */
 export const isGroup = (object: string, relation: string): boolean =>
   relation === 'member' && object.startsWith('group:')
 

@@ -1,4 +1,4 @@
-/** Role grants of one journal, by id and by subject, so that a check reads only the grants of its subject. */
+/** A journal's role grants by id and by subject, so that a check reads only its subject's grants. */
 import type { RoleGrant } from '../../../shared/domain/role.ts'
 
 const NONE: readonly RoleGrant[] = []
@@ -15,12 +15,12 @@ export class GrantIndex {
     return this.#byId.get(id)
   }
 
-  /** Grants to exactly this subject. */
+  /** The grants to this very subject, without those of its groups. */
   to(subject: string): readonly RoleGrant[] {
     return this.#bySubject.get(subject) ?? NONE
   }
 
-  /** Every subject that has a grant, once. */
+  /** The subjects with grants, each once. */
   subjects(): Iterable<string> {
     return this.#bySubject.keys()
   }

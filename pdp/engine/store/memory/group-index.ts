@@ -1,4 +1,4 @@
-/** Finds the groups that name a subject, and the groups above those. Subjects and groups are numbers of NumberedNames. */
+/** Finds groups that name a subject, and the groups above them. Both are numbers of NumberedNames. */
 import { Column, holds, type Many, packed, sizeOf } from './column.ts'
 import { isUsersetNumber, rowOf } from './numbered-names.ts'
 
@@ -17,7 +17,7 @@ export class GroupIndex {
   /** Raised by each change of a group: a closure of an earlier version is derived again. */
   #version = 0
 
-  /** Groups that name the subject. */
+  /** The groups that name the subject. */
   of(subject: number): number | Many | null {
     return this.#columnOf(subject).get(rowOf(subject))
   }
@@ -36,7 +36,7 @@ export class GroupIndex {
     this.#version++
   }
 
-  /** Is the subject in the group, through any nesting? Null: not found among `countMax` groups above it, and there are more. */
+  /** True if the subject is in the group, at any depth. Null: it is in none of `countMax` groups, but there are more. */
   holds(group: number, subject: number, countMax: number): boolean | null {
     const own = this.of(subject)
     if (own === null) return false
@@ -72,7 +72,7 @@ export class GroupIndex {
 
   #climb(from: number, countMax: number): Above {
     const groups = new Set([from])
-    // A loop over a Set also visits members that are added while it runs.
+    // This loop also visits members that are added meanwhile, until no new one comes.
     for (const at of groups) {
       if (groups.size > countMax) return { groups: packed(groups), truncated: true, version: this.#version }
       const above = this.of(at)

@@ -31,10 +31,9 @@ export const emptyJournal = (): MemoryJournal => ({
   roles: new Map(),
 })
 
-/** The position of a new journal. */
 export const START: JournalPosition = { revision: 0, writeId: '0', entitlementVersion: 0, entitlementWriteId: '0' }
 
-/** One write as the memory store keeps it: what its entries have in common is stored once. */
+/** A write of the memory store, with the parts that its entries share. */
 export type JournalWrite = WriteContext & {
   readonly revision: number
   readonly writeId: string
@@ -53,6 +52,6 @@ export type MemoryState = {
   readonly positions: Map<string, JournalPosition>
   readonly logs: Map<string, MemoryJournal>
   readonly writes: Map<string, JournalWrite[]>
-  /** `audience <uri>` or `type <name>` -> the app that first declared it */
+  /** The app that first declared a name, by `audience <uri>` or `type <name>`. */
   readonly claims: Map<string, string>
 }

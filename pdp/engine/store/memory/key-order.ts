@@ -38,7 +38,6 @@ export class KeyOrder {
     if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(at, 1)
   }
 
-  /** Keys from `start` (inclusive) on. */
   *from(start: string): Iterable<string> {
     const first = this.#blockOf(start)
     for (let at = first; at < this.#blocks.length; at++) {
@@ -47,7 +46,7 @@ export class KeyOrder {
     }
   }
 
-  /** The index of the block that holds the key, or would: the last whose first key is not greater, else 0. */
+  /** The index of the block for the key: the last whose first key is not greater, else 0. */
   #blockOf(key: string): number {
     let [low, high] = [0, this.#blocks.length - 1]
     while (low < high) {
@@ -59,7 +58,7 @@ export class KeyOrder {
   }
 }
 
-/** The index of the first key that is not less than `key`: its place in the sorted list. */
+/** The index of the first key that is not less than `key`, where `key` would be inserted. */
 export function lowerBound(keys: readonly string[], key: string): number {
   let [low, high] = [0, keys.length]
   while (low < high) {

@@ -1,4 +1,4 @@
-/** The Store in memory. */
+/** A Store in memory. */
 
 import type { Entitlement } from '../../../shared/domain/entitlement.ts'
 import { DIRECTORY, ENVIRONMENT, type JournalId, TOKENS } from '../../../shared/domain/journal.ts'
@@ -97,7 +97,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): ResidentStore {
   }
 }
 
-/** Counts open snapshots: writers wait until none is open. */
+/** Counts open snapshots: writers wait for the end of all. */
 function createSnapshots() {
   let openCount = 0
   let waiting: (() => void)[] = []

@@ -28,7 +28,7 @@ export class NamerIndex {
     if (kinds?.size === 0) this.#names.delete(subject)
   }
 
-  /** The tuples whose subject is `name`. `where` null: of every type and relation. */
+  /** The tuples with the subject `name`. `where`: null for all types and relations. */
   *of(name: string, where: Where | null): Iterable<{ readonly object: string; readonly relation: string }> {
     for (const [kind, objects] of this.#names.get(name) ?? []) {
       if (where !== null && kind !== kindOf(where)) continue

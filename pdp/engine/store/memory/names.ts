@@ -1,4 +1,4 @@
-/** Names in a journal in memory, each once, in ascending order, page by page. */
+/** The names in a journal in memory, without repetition, in ascending order and in pages. */
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import { compareNames } from '../../../shared/domain/names.ts'
 import type { NameSource } from '../../../shared/domain/tuple.ts'
@@ -6,7 +6,7 @@ import { type MemoryJournal, type MemoryState, START } from './journal.ts'
 import { lowerBound } from './key-order.ts'
 
 type Page = { readonly after: string | null; readonly countMax: number }
-/** The names that are sorted here. TupleIndex keeps the names of tuples in order itself, since they are many. */
+/** The names sorted here. TupleIndex itself keeps tuples' names in order, since they are many. */
 type Kind = 'members' | 'grantees' | 'organizations'
 type Sorted = { readonly revision: number; readonly keys: { [K in Kind]?: readonly string[] } }
 
@@ -19,7 +19,7 @@ export class MemoryNames {
     this.#state = state
   }
 
-  /** Implements `Snapshot.names`. */
+  /** Does the work of `Snapshot.names`. */
   names(log: JournalId, source: NameSource, { after, countMax }: Page): readonly string[] {
     if (source.kind === 'members') {
       const page = { after: after?.slice('user:'.length) ?? null, countMax }

@@ -15,7 +15,7 @@ export interface ResidentStore extends Store {
 
 export const isResident = (store: Store): store is ResidentStore => 'currentView' in store
 
-/** Answers at once, since nothing has to be loaded. An evaluation that pauses holds a snapshot, and writers wait for its end. */
+/** Answers at once, since all rows are in memory. A paused evaluation holds a snapshot, for whose end writers wait. */
 export function residentEvaluator(store: ResidentStore, turns: EventLoopTurns): SnapshotEvaluator {
   return {
     currentView: store.currentView,

@@ -6,7 +6,7 @@ import { rowKeyName, withoutChain } from '../cache/row-keys.ts'
 import { CHAIN_SETS_MAX, NAMED_BY_MAX, type RowKey, type RowSet, SET_ROWS_MAX } from '../contract.ts'
 import { emptyJournal, type MemoryJournal } from './journal.ts'
 
-/** One row set for each key, and the sets that RowKey promises in addition. */
+/** A row set for each key, with those that RowKey promises in addition. */
 export function readRowSets(logs: ReadonlyMap<string, MemoryJournal>, keys: readonly RowKey[]): readonly RowSet[] {
   const found = new Map<string, RowSet>()
   for (const key of keys) addRowSets(logs.get(key.log) ?? emptyJournal(), withoutChain(key), found)
@@ -30,7 +30,7 @@ function addChains(
 ): void {
   const chain = new Map(asked.map((key) => [rowKeyName(key), key]))
   const setsMax = chain.size + CHAIN_SETS_MAX
-  // A loop over a Map also visits entries that are added while it runs.
+  // This loop also visits entries that are added meanwhile, until no new one comes.
   for (const key of chain.values()) {
     const log = logs.get(key.log) ?? emptyJournal()
     addRowSets(log, withoutChain(key), found)

@@ -43,7 +43,7 @@ export class TupleIndex {
   #lastRelation: string | null = null
   #lastColumns: Relation | undefined
 
-  /** The last look-up is remembered, since one question asks for the same object, subject and relation several times. */
+  /** The last look-up is kept: a question asks several times for the same object, subject and relation. */
   #objectNumber(text: string): number | undefined {
     if (text !== this.#lastObject) {
       this.#lastObject = text
@@ -74,7 +74,7 @@ export class TupleIndex {
     this.#lastRelation = null
   }
 
-  /** When the tuple expires; undefined when there is no such tuple, null when it never expires. */
+  /** The tuple's expiry; null: never; undefined: there is no such tuple. */
   expiryOf({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): number | null | undefined {
     if (!this.has(object, relation, subject)) return undefined
     return this.#expiries.of({ object, relation, subject })
@@ -90,7 +90,7 @@ export class TupleIndex {
     return this.#expiries.membersCount > 0
   }
 
-  /** The tuple as it is stored, with or without a condition. */
+  /** The stored tuple, also one with a condition. */
   find({ object, relation, subject }: Omit<Tuple, 'expiresAtMs'>): SubjectRow | undefined {
     const conditional = this.#conditional.get({ object, relation, subject })
     if (conditional !== undefined) return conditional
@@ -104,7 +104,7 @@ export class TupleIndex {
   }
 
   has(object: string, relation: string, subject: string): boolean {
-    // The two look-ups do not depend on each other, so that the processor can fetch the memory of both at once.
+    // Two independent look-ups, so that the processor fetches memory for both at once.
     const s = this.#subjectNumber(subject)
     const held = this.#held(this.#columns(relation)?.subjects, object)
     if (held === null || s === undefined) return false
@@ -133,7 +133,6 @@ export class TupleIndex {
     return valuesOf(held).flatMap((value) => (isUsersetNumber(value) ? [] : this.#names.text(value)))
   }
 
-  /** Subjects that are usersets or wildcards. */
   usersetRows(object: string, relation: string): readonly SubjectRow[] {
     return this.#rowsOf(this.#columns(relation)?.usersets, object, relation)
   }
@@ -175,7 +174,7 @@ export class TupleIndex {
     })
   }
 
-  /** Tuples whose subject is `name`, as `object#relation`, with those that have a condition or have expired. */
+  /** Tuples with the subject `name`, as `object#relation`, even with a condition or expired. */
   *namedBy(
     name: string,
     where: { readonly type: string; readonly relation: string } | null,
@@ -187,7 +186,7 @@ export class TupleIndex {
     }
   }
 
-  /** Is the subject in the group, if no tuple expired? Null when more than `countMax` groups are above it. */
+  /** True if the subject is in the group, without regard to expiry. Null: more than `countMax` groups are above it. */
   inGroup(subject: string, group: Userset, countMax: number): boolean | null {
     const s = this.#subjectNumber(subject)
     const number = group.number === 0 ? this.#names.find(group.text) : group.number
@@ -283,7 +282,7 @@ export class TupleIndex {
     return this.#order[kind].from(start)
   }
 
-  /** Tuples in ascending order whose object is `start` or greater. */
+  /** The tuples in ascending order from the object `start` on. */
   *tuplesFrom(start: string): Iterable<Tuple> {
     for (const object of this.names('objects', start)) yield* this.tuplesOf(object)
   }

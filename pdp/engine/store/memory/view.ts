@@ -1,4 +1,4 @@
-/** The view of a store that holds everything in this process: no row is ever missing, and none is copied. */
+/** A view of a store in this process: no row is missing, and none is copied. */
 
 import type { JournalId } from '../../../shared/domain/journal.ts'
 import type { StoredManifest } from '../../../shared/domain/manifest.ts'
@@ -31,7 +31,7 @@ export type Environment = {
 }
 
 export class MemoryView implements View {
-  /** The earliest expiry among the rows shown; null for none. */
+  /** The earliest expiry of the rows shown; null: none expires. */
   validUntilMs: number | null = null
   readonly #logs: ReadonlyMap<string, MemoryJournal>
   readonly #environment: Environment
@@ -64,7 +64,7 @@ export class MemoryView implements View {
     return true
   }
 
-  /** True once an answer may have depended on the time: the next question needs a view of its own. */
+  /** True if an answer may depend on the time, so that the next question needs a new view. */
   get hasReadClock(): boolean {
     return this.#nowMs !== null || this.validUntilMs !== null
   }
@@ -149,7 +149,7 @@ export class MemoryView implements View {
 
   closure(log: JournalId, subject: string): Closure {
     const groups = new Set(this.groups(log, subject))
-    // A loop over a Set also visits members that are added while it runs.
+    // This loop also visits members that are added meanwhile, until no new one comes.
     for (const group of groups) {
       if (groups.size > GROUPS_MAX) return { groups, truncated: true }
       for (const above of this.groups(log, group)) groups.add(above)
@@ -175,7 +175,7 @@ export class MemoryView implements View {
     return this.#environment.manifests
   }
 
-  /** None: tokens are revoked by the identity service, which needs a database. */
+  /** Always empty, because the identity service, which revokes tokens, needs a database. */
   revocations(): RevokedTokens {
     return NO_REVOCATIONS
   }

@@ -1,4 +1,4 @@
-/** Writes to the memory store: checks preconditions, applies all changes or none, and records the write in the journal. */
+/** Writes to the memory store: checks preconditions, applies all changes or none, and adds the write to the journal. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Change, Precondition, WriteContext } from '../../../shared/domain/change.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
@@ -21,7 +21,7 @@ type Write = {
 }
 /** A map, or an index with the same methods. */
 type Entries<V> = { get(key: string): V | undefined; set(key: string, value: V): unknown; delete(key: string): unknown }
-/** The function that takes a change back; null when the change altered nothing. */
+/** A function that reverses a change; null: the change altered nothing. */
 type Undo = (() => void) | null
 const NOTHING_TO_UNDO = (): void => undefined
 

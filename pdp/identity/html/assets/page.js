@@ -13,7 +13,7 @@ for (const input of document.querySelectorAll('input[data-show]')) {
     for (const field of fields) field.type = isShown ? 'text' : 'password'
   }
   box.addEventListener('change', () => show(box.checked))
-  // Browsers offer again what was sent as text.
+  // A password sent as visible text would be offered again by the browser.
   input.form.addEventListener('submit', () => show(false))
 }
 
@@ -22,7 +22,7 @@ for (const list of document.querySelectorAll('[data-copy]')) {
   const said = document.createElement('small')
   said.setAttribute('aria-live', 'polite')
   const buttons = document.createElement('p')
-  // Only where the page is secure (https, or this machine).
+  // Browsers have a clipboard only on secure pages (https, or this machine).
   if (navigator.clipboard !== undefined) buttons.append(button(copy, () => void copyFrom(list, said, copied)))
   buttons.append(
     button(print, () => window.print()),
@@ -46,7 +46,7 @@ async function copyFrom(list, said, copied) {
     await navigator.clipboard.writeText(texts.join('\n'))
     said.textContent = copied
   } catch (error) {
-    // The browser asked, and the person said no: they can still copy what is marked.
+    // The person has forbidden the clipboard, but can still copy the marked text.
     console.info(error)
     getSelection().selectAllChildren(list)
   }

@@ -1,4 +1,4 @@
-/** Asks the authenticator for what a page's form needs, and sends the form with its answer. */
+/** Asks the authenticator for the answer that a page's form needs, and sends the form with it. */
 
 for (const form of document.querySelectorAll('form[data-passkey]')) {
   form.addEventListener('submit', (event) => {
@@ -21,7 +21,7 @@ async function answer(form) {
     form.elements.credential.value = JSON.stringify(credential)
     form.submit()
   } catch (error) {
-    // Such as: the person has cancelled, or there is no passkey.
+    // The person has cancelled, for example, or has no passkey.
     console.info(error)
     problem.hidden = false
     button.disabled = false

@@ -1,4 +1,4 @@
-/** The signing keys of this process, loaded again when another node changed them. */
+/** The signing keys of this process, reloaded after another node changes them. */
 
 import type { Sql } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
@@ -8,13 +8,13 @@ import { loadSigningKeys, type SigningKeys } from './signing-keys.ts'
 
 type KeyRingDeps = { readonly sql: Sql; readonly masterKeys: MasterKeys; readonly log: Log }
 
-// Cookies are signed with a key that is derived from the master key, so another master key is also a new version.
+// The version of the keys. It contains the master key, from which the key for cookies is derived.
 const versionOf = async ({ sql, masterKeys }: Pick<KeyRingDeps, 'sql' | 'masterKeys'>): Promise<string> =>
   `${await keysVersion(sql)}\n${masterKeys.derive('key-ring')[0].toString('hex')}`
 
 export type KeyRing = { current(): SigningKeys; reload(): Promise<void>; close(): void }
 
-/** The signing keys, loaded again when another node changed them. */
+/** Loads the signing keys, and again after another node has changed them. */
 export async function createKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   // Read first, so that the next poll finds a change that happens in between.
   let version = await versionOf(deps)

@@ -1,4 +1,4 @@
-/** Rotates the signing key: the next key is published before it signs, and the former one verifies until its tokens expire. */
+/** Rotates the signing key. The next key is published before it signs, and the old one verifies until its tokens expire. */
 
 import { ADVISORY_LOCKS } from '../../../engine/store/advisory-locks.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
@@ -11,9 +11,9 @@ import { makeKey, storeKey } from './signing-keys.ts'
 /** How often a node checks whether another node changed the keys. */
 export const KEYS_POLL_MS = 30_000
 const SKEW_SECONDS = 60
-/** After this time, every verifier has fetched a key set that holds the next key. */
+/** The time after which all verifiers have a key set with the next key. */
 export const PUBLISHED_SECONDS_MIN = PUBLIC_CACHE_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
-// A node that has not noticed the change signs with the former key until its next poll.
+// The time for which the old key still verifies: a node may sign with it until its next poll.
 const RETIRED_SECONDS = ACCESS_TOKEN_SECONDS + KEYS_POLL_MS / 1_000 + SKEW_SECONDS
 
 /** Throws PdpError `conflict` while the next key was not published long enough. */

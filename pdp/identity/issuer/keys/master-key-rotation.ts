@@ -1,4 +1,4 @@
-/** Encrypts with the next master key all that the former one encrypted, while the PDPs serve. It can be stopped and run again. */
+/** Encrypts all values of the old master key with the next one, while the PDPs serve. Can be stopped and run again. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from '../../../engine/store/directory.ts'
 import { fingerprintOf, masterKeysOf, open, seal } from '../../../shared/base/encryption.ts'
@@ -17,9 +17,9 @@ export type RotationDeps = {
   readonly sql: Sql
   readonly current: Buffer
   readonly next: Buffer
-  /** True: only reports the changes, and makes none. */
+  /** True: reports the changes without making them. */
   readonly dryRun: boolean
-  /** Gets a line that tells people what is being done; without a line break. */
+  /** Gets progress lines for people, without line breaks. */
   readonly progress: (line: string) => void
   /** Gets how many values were read, and how many there are. */
   readonly counted: (done: number, total: number) => void
@@ -27,10 +27,10 @@ export type RotationDeps = {
 export type RotationReport = {
   readonly from: string
   readonly to: string
-  /** True when the former key is no longer needed. */
+  /** True when the old key is no longer needed. */
   readonly complete: boolean
   readonly places: readonly { readonly what: string; readonly changed: number; readonly already: number }[]
-  /** Values that neither key decrypts; they stay as they are. `transient`: sign-ins that nobody can finish. */
+  /** Values that neither key decrypts, which stay unchanged. `transient`: belong to sign-ins that now cannot be finished. */
   readonly unreadable: readonly { readonly what: string; readonly name: string; readonly transient: boolean }[]
 }
 type Process = { readonly id: string; readonly keys: readonly string[]; readonly sealing: string; readonly age: number }
@@ -102,7 +102,7 @@ async function everybodySeals(sql: Sql, next: string, progress: RotationDeps['pr
   }
 }
 
-/** Reads all encrypted values once, and replaces those of the former key. */
+/** Reads all encrypted values and replaces those under the old key. */
 async function pass(deps: RotationDeps): Promise<Pick<RotationReport, 'places' | 'unreadable'>> {
   const unreadable: RotationReport['unreadable'][number][] = []
   const places: RotationReport['places'][number][] = []
@@ -144,7 +144,7 @@ function assess(
     open(next, name, sealed)
     return { state: 'already', replacement: null }
   } catch {
-    // The value may be encrypted with the former key.
+    // The value may still be under the old key.
   }
   try {
     return { state: 'former', replacement: seal(next, name, open(former, name, sealed)) }

@@ -1,4 +1,4 @@
-/** Master keys. The database says which of the given ones encrypts, so that all PDPs change to the next one together. */
+/** Master keys. The database names the one that encrypts, so that all PDPs change to the next one together. */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { ADVISORY_LOCKS } from '../../../engine/store/advisory-locks.ts'
@@ -39,7 +39,7 @@ export async function openMasterKeys(sql: Sql, { current, next }: GivenMasterKey
   async function refresh(): Promise<void> {
     const now = await readState(sql)
     if (now === null || now.sealing === sealing) return
-    // Without this key, stored values cannot be decrypted. A rotation does not begin while a PDP without it runs.
+    // Without all keys, stored values cannot be decrypted. A rotation does not begin while a running PDP lacks the next one.
     requireKeys(now, byFingerprint)
     sealing = now.sealing
     keys = inOrder()
@@ -83,7 +83,7 @@ export async function readState(sql: Queries): Promise<MasterKeyState | null> {
   return row ?? null
 }
 
-/** The key that encrypted the signing keys, or the current one. */
+/** The first state: the key that encrypted the signing keys, or the current key. */
 function initialState(sql: Sql, given: readonly Buffer[]): Promise<MasterKeyState> {
   return sql.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.signingKeys])
@@ -112,7 +112,7 @@ function opens(key: Buffer, { kid, sealed }: { readonly kid: string; readonly se
   }
 }
 
-/** Throws StartError. */
+/** Checks that the given keys include all that the state needs. Throws StartError. */
 function requireKeys({ sealing, rotatingFrom }: MasterKeyState, given: ReadonlyMap<string, Buffer>): void {
   if (!given.has(sealing)) throw new StartError(NOT_THE_KEY)
   if (rotatingFrom !== null && !given.has(rotatingFrom))

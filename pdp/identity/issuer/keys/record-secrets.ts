@@ -21,15 +21,15 @@ const SEALED: { readonly [kind: string]: readonly string[] | undefined } = {
 }
 
 export type RecordSecrets = {
-  /** The id of the row. */
+  /** The id under which the row is stored. */
   keyOf(kind: string, id: string): string
   /** The stored form of a user code: a keyed digest, because the code is short enough to guess. */
   userCodeOf(userCode: string): string
   /** The stored forms of a user code, one for each master key. */
   userCodesOf(userCode: string): readonly string[]
-  /** The payload to store. */
+  /** Encrypts the secret parts of a payload for storing. */
   seal(kind: string, key: string, payload: object): object
-  /** The original of `seal`, except an id that is only hashed. Null if it was not sealed, or with another master key. */
+  /** Reverses `seal`, except for an id that is only hashed. Null: the payload was not sealed, or with another master key. */
   open(kind: string, key: string, payload: object): object | null
 }
 

@@ -1,4 +1,4 @@
-/** Lists every place of the database that holds values encrypted with the master key, and how their rows are read and replaced. */
+/** Lists all tables with values under the master key, and how their rows are read and replaced. */
 import type { Queries } from '../../../engine/store/directory.ts'
 import { RECEIVED_STREAM_SEALED_AS, TRANSMITTER_SEALED_AS } from '../../../signals/receiver/registration.ts'
 import { AUTHORIZATION_PURPOSE, nameOfAuthorization } from '../../../signals/transmitter/configuration.ts'
@@ -24,7 +24,7 @@ export type SealedPlace = {
   nameOf(key: readonly string[]): string
   /** A page of rows, ordered by key, that begins after `after`; null: at the first one. */
   page(sql: Queries, after: readonly string[] | null, countMax: number): Promise<readonly SealedRow[]>
-  /** The number of rows. */
+  /** Counts the rows. */
   count(sql: Queries): Promise<number>
   /** Replaces rows in one statement and returns how many; a row that changed since it was read stays. */
   replace(sql: Queries, rows: readonly (SealedRow & { readonly replacement: string })[]): Promise<number>

@@ -17,7 +17,7 @@ export type SigningKeys = {
   readonly publicJwks: readonly JWK[]
   readonly activeKid: string
 }
-/** A key as it is stored: the private part is encrypted. */
+/** A key in the form in which it is stored, with an encrypted private part. */
 export type NewKey = {
   readonly kid: string
   readonly publicJwk: JWK
@@ -56,7 +56,7 @@ export function createStatementSigner(current: () => SigningKeys): (claims: Json
   }
 }
 
-/** Signs claims with the active key as a token of this `typ`, and names the key. */
+/** Makes a signer of tokens with this `typ`. It uses the active key and names it in each token. */
 export function createTokenSigner(
   current: () => SigningKeys,
   typ: string,

@@ -21,10 +21,10 @@ type NewBinding = Omit<Binding, 'senderConstrained' | 'isMember'>
 
 export type Bindings = {
   bind(binding: NewBinding): Promise<void>
-  /** Binds like `bind` if the person is an active member of the organization; else false, and nothing is bound. */
+  /** Does what `bind` does if the person is an active member of the organization; else returns false. */
   bindMember(binding: NewBinding): Promise<boolean>
   find(grantId: string): Promise<Binding | null>
-  /** From now on, every refresh needs a DPoP proof. */
+  /** Requires a DPoP proof for every later refresh. */
   constrain(grantId: string): Promise<void>
   /** Deletes bindings that ended more than an hour ago, in batches. */
   collect(): Promise<void>
@@ -93,7 +93,7 @@ export function createBindings({ sql }: { readonly sql: Queries }): Bindings {
   }
 }
 
-/** A tenant's client may neither learn anything about tokens of other tenants nor use them. */
+/** False for a token of another tenant: a tenant's client may neither use it nor learn about it. */
 export async function mayKnow(
   pdp: Pick<Pdp, 'ancestors'>,
   client: { readonly clientId: string; readonly portcullis_organization: string | null },

@@ -1,4 +1,4 @@
-/** Reads what a token says about its subject when it is minted. */
+/** Reads the data for a token's claims about its subject when the token is minted. */
 
 import type { RowKey, Store } from '../../../engine/store/contract.ts'
 import type { Pdp, Subject } from '../../../shared/domain/decision.ts'
@@ -37,7 +37,7 @@ async function readPlace(
   subject: Subject,
 ): Promise<Pick<ClaimSources, 'organization' | 'tier'>> {
   const keys: RowKey[] = [{ log: ENVIRONMENT, kind: 'organization', id: organization }]
-  // RFC 9068: a service has no membership, whatever its id.
+  // A service has no membership, whatever its id (RFC 9068).
   if (subject.type === 'user') keys.push({ log: organization, kind: 'membership', user: subject.id })
   const { rows } = await store.rows([ENVIRONMENT, organization], keys)
   let place: ClaimSources['organization'] = null

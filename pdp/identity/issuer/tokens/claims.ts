@@ -6,9 +6,9 @@ import { CLAIMS_BYTES_MAX } from '../../../shared/domain/role.ts'
 
 /** The facts about a subject in an organization when a token is minted. */
 export type ClaimSources = {
-  /** The organization of the grant; null if it is bound to none. */
+  /** The organization of the grant; null: the grant has none. */
   readonly organization: { readonly id: string; readonly name: string } | null
-  /** The person's tier there; null for a service, and for a membership that is not active. */
+  /** The person's tier in the organization; null for a service, and without an active membership. */
   readonly tier: Tier | null
   readonly held: HeldRoles
   /** Entitlements of mode Claims; null if embedding is off, or without an organization. */

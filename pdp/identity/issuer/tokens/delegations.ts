@@ -14,7 +14,7 @@ export type Delegation = {
   readonly scopes: readonly string[] | null
   readonly expiresAtMs: number | null
 }
-/** A delegation as its person sees it. `usedAtMs`: the last exchange whose token may still be valid; null: none is known. */
+/** A delegation for its person's eyes. `usedAtMs`: the last exchange whose token may still be valid; null: no such exchange. */
 export type OwnDelegation = Delegation & {
   readonly name: string
   readonly organizationName: string
@@ -23,7 +23,7 @@ export type OwnDelegation = Delegation & {
 }
 type Pair = { readonly organization: string; readonly client: string; readonly user: string }
 export type Delegations = {
-  /** The delegation that is in force; null: none. Throws PdpError `store_unavailable`. */
+  /** The valid delegation; null: there is none. Throws PdpError `store_unavailable`. */
   find(pair: Pair): Promise<Delegation | null>
   /** The delegations of a person that are in force, at most a hundred. */
   of(user: string): Promise<readonly OwnDelegation[]>
@@ -31,7 +31,7 @@ export type Delegations = {
     pair: Pair,
     given: { readonly scopes: readonly string[]; readonly expiresAtMs: number | null; readonly context: WriteContext },
   ): Promise<void>
-  /** Ends the delegation; false: there was none. */
+  /** Ends the delegation; false: it did not exist. */
   end(pair: Pair, context: WriteContext): Promise<boolean>
 }
 
@@ -102,12 +102,12 @@ export function createDelegations({
         subject: `user:${user}`,
         expiresAtMs: null,
       }
-      // Ends exchanged tokens even if an app accepts them as the person's own.
+      // Ends exchanged tokens, even where an app would accept them as the person's own.
       const endExchanged = async (): Promise<void> => {
         for (const { id } of await sql.query<{ id: string }>(EXCHANGED, [user, client, organization]))
           await revocations.endGrant(id, context)
       }
-      // Also before the write: if it fails, the delegation is still listed and can be ended again.
+      // Tokens end before the write, too: if the write fails, the delegation stays listed and can be ended again.
       await endExchanged()
       const { changed } = await store.write(organization, [{ kind: 'tuple', op: 'delete', tuple }], { context })
       await endExchanged()

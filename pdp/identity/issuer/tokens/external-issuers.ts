@@ -54,7 +54,7 @@ export type TrustedIssuerDocument = IssuerTerms & {
   readonly algorithms?: readonly AlgorithmName[]
   /** The audience of our app that tokens with `audience` are for; without it, `audience` is that of our app. */
   readonly resource?: string
-  /** The transmitter that says which sessions and accounts ended. */
+  /** The transmitter that reports ended sessions and accounts. */
   readonly ssf?: SignalsDocument
 }
 type StoredDocument = Omit<TrustedIssuerDocument, 'introspection' | 'ssf'> & {
@@ -66,12 +66,12 @@ export type ExternalIssuers = {
   /** Throws TokenError `keys_unavailable` or `issuer_unavailable` when the issuer does not answer soon. */
   readonly record: ReadRecord
   list(): Promise<readonly ({ readonly issuer: string } & TrustedIssuerDocument)[]>
-  /** False if the registration is new. */
+  /** Stores a registration; false: it is new. */
   put(issuer: string, document: TrustedIssuerDocument, context: WriteContext): Promise<boolean>
   remove(issuer: string, context: WriteContext): Promise<boolean>
   /** Streams that their transmitters send us. */
   streams(): Promise<readonly StreamState[]>
-  /** Issuers that did not answer this process when it had to verify one of their tokens. */
+  /** Issuers that did not answer when this process had to verify their tokens. */
   unreachable(): readonly Unreachable[]
 }
 
@@ -195,8 +195,8 @@ function createVerifiers({ masterKeys, fetch, clock, log }: IssuersDeps) {
 }
 
 /**
- * The issuer that the token names, or the only one whose tokens are opaque. Throws TokenError `issuer_unavailable`
- * while its transmitter is silent, if the registration says that its tokens do not count then.
+ * The issuer in the token, or the only one with opaque tokens. Throws TokenError `issuer_unavailable` while the issuer's transmitter is
+ * silent, if its tokens must not count then.
  */
 async function registrationOf({ issuer, sql }: IssuersDeps, token: string): Promise<Registration | null> {
   const iss = parseJws(token, TOKEN_CHARS_MAX)?.payload.iss
@@ -275,14 +275,14 @@ function toRecord(claims: AccessClaims, { audience, resource, organizations, ssf
     organization: claims.organization,
     clientId: claims.clientId,
     scopes: new Set([...claims.scopes].filter((scope) => !isServiceScope(scope))),
-    // Only the audience that the issuer is trusted for: other audiences of the token may belong to other apps here.
+    // Only the audience for which the issuer is trusted: the token's other audiences may be other apps here.
     audiences: [resource ?? audience].flat().slice(0, 1),
     jkt: claims.jkt,
     jti: claims.jti,
     actors: [],
     grantId: null,
     issuedAtMs: claims.issuedAtMs,
-    // After this age, the entry that revoked the token may be forgotten.
+    // The token counts only up to this age: the revocation of an older one may be forgotten.
     expiresAtMs: ssf ? Math.min(claims.expiresAtMs, claims.issuedAtMs + ISSUER_TOKEN_AGE_MAX_MS) : claims.expiresAtMs,
     acr: text(claims.all.acr),
     authTime: seconds(claims.all.auth_time),

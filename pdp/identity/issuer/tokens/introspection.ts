@@ -1,4 +1,4 @@
-/** Tells whether a token is active. Immutable parts are read once (token-record.ts), everything else in each call. */
+/** Tells whether a token is active. Parts that never change are read once (token-record.ts), all others in each call. */
 import type { JWK } from 'jose'
 import type { Directory, Queries } from '../../../engine/store/directory.ts'
 import { joinedRead } from '../../../engine/store/joined-read.ts'
@@ -28,13 +28,13 @@ const LIVE = `
     left join client c on c.client_id = q.name::json ->> 2`
 type Live = { readonly name: string; readonly alive: boolean; readonly app: string | null }
 
-/** Reads the live parts of tokens. `names`: from `nameOf`. */
+/** Reads the parts of tokens that may change. `names`: from `nameOf`. */
 async function readLive(sql: Queries, names: readonly string[]): Promise<ReadonlyMap<string, Live>> {
   const rows = await sql.query<Live>(LIVE, [names])
   return new Map(rows.map((row) => [row.name, row]))
 }
 
-/** The name by which `LIVE` reads a token of ours, as a JSON array. */
+/** The token's name in the statement `LIVE`, as a JSON array. */
 function nameOf({ jti, subject, clientId, userId, grants }: TokenRecord): string {
   const kind = subject.type === 'service' ? 'ClientCredentials' : 'AccessToken'
   return JSON.stringify([jti, kind, clientId, userId, grants])
@@ -45,7 +45,7 @@ export type Introspection = {
   readonly record: ReadRecord
   /** Read on every call: true if the token was revoked, or a grant of it, its person or its client was deleted. */
   isRevoked(record: TokenRecord): Promise<boolean>
-  /** Read on every call: the app whose roles apply to the token. */
+  /** The app whose roles apply to the token, read in each call. */
   appOf(record: TokenRecord): Promise<string | null>
   /** Does all three in one call. A bad token is inactive, never an error. `at`: the connection for the live parts. */
   introspect(token: string, at?: { readonly sql: Queries }): Promise<TokenState>
@@ -59,7 +59,7 @@ export type IntrospectionDeps = {
   readonly directory: Pick<Directory, 'client'>
   readonly resources: Resources
   readonly external: ReadRecord
-  /** Reads the token log. */
+  /** Reads revocations from the token log. */
   readonly pdp: Pick<Pdp, 'isRevoked'>
   /** Milliseconds since the epoch. */
   readonly clock: () => number
@@ -74,7 +74,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     ageMaxMs: KEYS_AGE_MAX_MS,
     cooldownMs: 0,
   })
-  // Our own clock set `exp`, so there is no leeway. Any audience: resource servers ask about the tokens that they receive.
+  // There is no leeway, since our own clock set `exp`. Any audience is accepted: resource servers ask about tokens sent to them.
   const verifier = createTokenVerifier({
     issuers: [{ issuer, keys, algorithms: ['RS256'] }],
     audience: null,
@@ -129,7 +129,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   return { record, isRevoked, appOf, introspect, recognize }
 }
 
-/** All keys in the token log that revoke this token. */
+/** The keys in the token log of which each revokes this token. */
 function revocationKeysOf(record: TokenRecord): readonly string[] {
   if (record.externalIssuer !== null) return record.externalKeys ?? []
   const keys = [revocationKey('jti', record.jti), ...originKeys(record)]

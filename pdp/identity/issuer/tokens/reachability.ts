@@ -7,7 +7,7 @@ export type Unreachable = {
   readonly sinceMs: number
 }
 
-/** How long a failure is shown: without newer tokens, nothing is known about the issuer any more. */
+/** How long a failure is shown. Without newer tokens, the issuer's state is unknown after that. */
 const KEPT_MS = 3_600_000
 const ISSUERS_MAX = 200
 

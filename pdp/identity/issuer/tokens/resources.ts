@@ -1,4 +1,4 @@
-/** The resources that a token can be for (RFC 8707): audiences that app manifests declare, each owned by one app. */
+/** The resources for tokens (RFC 8707): audiences that app manifests declare, each by one app only. */
 
 import type { Store } from '../../../engine/store/contract.ts'
 import { ENVIRONMENT, type JournalPosition } from '../../../shared/domain/journal.ts'
@@ -7,14 +7,14 @@ import type { Manifest } from '../../../shared/domain/manifest.ts'
 export type Resources = {
   /** The app that currently declares the audience; null: no app. Throws PdpError `store_unavailable`. */
   owner(audience: string): Promise<string | null>
-  /** Whether the app says `actors: both`: then a client may act there for a person only by a delegation. */
+  /** True if the app says `actors: both`: a client then needs a delegation to act for a person there. */
   needsDelegation(audience: string): Promise<boolean>
 }
 
 export function createResources(store: Pick<Store, 'vector' | 'rows'>): Resources {
   let held: { position: JournalPosition; owners: ReadonlyMap<string, Manifest> } | null = null
 
-  /** The owners, read again when the environment's log has changed, so that they are always those of the log's position. */
+  /** The owners of audiences, read again whenever the environment's log has changed. */
   async function owners(): Promise<ReadonlyMap<string, Manifest>> {
     const now = (await store.vector([ENVIRONMENT])).logs.get(ENVIRONMENT)
     if (held !== null && now?.revision === held.position.revision && now.writeId === held.position.writeId) {

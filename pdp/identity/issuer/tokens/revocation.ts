@@ -1,7 +1,6 @@
 /**
- * Revokes tokens for every cause: in the token log and in the tables, in one transaction, so that no node can miss it. Nobody waits
- * for another's transaction, but each caller is answered only when all earlier ends are in the log, even if nothing was left to
- * end.
+ * Revokes tokens for all causes: in one transaction both in the token log and in the tables, so that no node can miss it. No transaction
+ * waits for another, but a caller is answered only after all earlier ends are in the log, even if nothing was left to end.
  */
 
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
@@ -17,7 +16,7 @@ import type { AppendEvents, IdentityEvent } from '../append.ts'
 export type BrowserSession = {
   readonly uid: string
   readonly signedInMs: number | null
-  /** When the browser last sent a request. */
+  /** The time of the browser's last request. */
   readonly usedMs: number | null
   /** The browser at that time; null: unknown, or stored by a version that did not keep it. */
   readonly browser: string | null
@@ -27,9 +26,9 @@ export type BrowserSession = {
 export type Revocations = {
   /** Ends one token that has no grant (client_credentials). */
   endToken(jti: string, context: WriteContext): Promise<void>
-  /** Ends the grant, its tokens, and every grant that was exchanged from it. Can be repeated. */
+  /** Ends the grant, its tokens, and all grants exchanged from it. May be repeated. */
   endGrant(grantId: string, context: WriteContext): Promise<void>
-  /** Ends the grant of a code or a refresh token that two requests used at once. The first call ends it, later ones find nothing. */
+  /** Ends the grant of a code or refresh token that was used by two requests. A later call finds nothing to end. */
   endReused(used: { readonly kind: string; readonly key: string }, context: WriteContext): Promise<void>
   /** Ends the grants that depend on the browser session, and stores the event that the session ended. */
   endSession(session: { readonly uid: string; readonly user: string | null }, context: WriteContext): Promise<void>
@@ -193,7 +192,7 @@ const BOUND_GRANTS = 'select grant_id as id, organization_id as tenant, session_
 const LIVE_GRANTS = `
   ${BOUND_GRANTS} b where user_id = $1 and exists (select 1 from oidc_record where kind = 'Grant' and id = b.grant_id)`
 
-/** Organizations whose clients had these grants: they may learn that the session ended. */
+/** The organizations of the grants' clients, which may learn that the session ended. */
 const tenantsOf = (rows: readonly { readonly tenant: string | null }[]): readonly string[] =>
   [...new Set(rows.flatMap(({ tenant }) => (tenant === null ? [] : [tenant])))].sort()
 

@@ -1,4 +1,4 @@
-/** Events of browser sessions, for receivers that requested them (CAEP 1.0 sections 3.4 and 3.7). */
+/** Events of browser sessions for receivers that asked for them (CAEP 1.0 sections 3.4 and 3.7). */
 import type { Queries } from '../../../engine/store/directory.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import type { AppendEvents, IdentityEvent } from '../append.ts'
@@ -10,7 +10,7 @@ type SignedIn = {
   readonly amr?: readonly string[] | undefined
 }
 export type SessionEvents = {
-  /** Notes that a person signs in, perhaps again, before the session is changed and stored. */
+  /** Notes a sign-in, perhaps a repeated one, before the session is changed and stored. */
   note(session: Session, signedIn: SignedIn): void
   /** The event that was noted for the session. A second call returns null. */
   take(uid: string | null): IdentityEvent | null

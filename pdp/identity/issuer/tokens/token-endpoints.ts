@@ -18,7 +18,7 @@ import type { TokenRecord } from './token-state.ts'
 
 const FORM_BYTES_MAX = 32_768
 const FORM = 'application/x-www-form-urlencoded'
-/** A value that is no token, so that oidc-provider finds none. */
+/** A text that is no token, in place of one that oidc-provider must not find. */
 const NO_TOKEN = 'inactive'
 
 export type TokenEndpoints = {
@@ -35,7 +35,7 @@ export function createTokenEndpoints(deps: {
 }): TokenEndpoints {
   const records = new WeakMap<IncomingMessage, TokenRecord>()
 
-  /** The value to give oidc-provider in place of the token. */
+  /** The value that oidc-provider gets instead of the token. */
   async function standIn(token: string): Promise<{ value: string; record: TokenRecord | null }> {
     if (!token.includes('.')) return { value: (await isRefreshToken(deps.sql, token)) ? token : NO_TOKEN, record: null }
     const record = await deps.introspection.record(token)
@@ -76,7 +76,7 @@ export function createTokenEndpoints(deps: {
   }
 }
 
-/** False if the token's client acts for a person and the delegation has ended. */
+/** False if the token's client acts for a person whose delegation to it has ended. */
 async function isDelegated(pdp: Pick<Pdp, 'decide'>, record: TokenRecord): Promise<boolean> {
   const { organization, subject, actors, audiences } = record
   if (organization === null || actors.length === 0) return true

@@ -16,7 +16,7 @@ import type { Log } from '../../../shared/process/log.ts'
 import type { AppendJournal } from '../append.ts'
 import { HOOK_SEALED_AS } from '../keys/sealed-names.ts'
 
-/** Only the identity service sets these claims (ARCHITECTURE.md section 6). */
+/** Claims that only the identity service may set (ARCHITECTURE.md section 6). */
 export const RESERVED_CLAIMS = [
   'iss',
   'sub',
@@ -37,14 +37,14 @@ export const RESERVED_CLAIMS = [
   'roles',
   'permissions',
 ] as const
-// RFC 8693 sections 4.1 and 4.4: only the identity service says who acts, or may act, for whom.
+// Claims that are ignored: only the identity service says who acts, or may act, for whom (RFC 8693 sections 4.1 and 4.4).
 const IGNORED: ReadonlySet<string> = new Set([...RESERVED_CLAIMS, 'act', 'may_act'])
 
 export const HOOK_DEADLINE_MS = 1_000
 export const HOOK_BYTES_MAX = 16_384
 /** Resource servers parse what we sign, and not all of them limit the nesting. */
 export const HOOK_DEPTH_MAX = 16
-/** How many calls may run at once, of all tenants and of one: many tokens for one tenant leave the others their claims. */
+/** How many calls may run at once, in total and per tenant: so many tokens of one tenant leave the others their claims. */
 const RUNNING_MAX = { all: 64, tenant: 32 }
 const FAILURES_MAX = 5
 const REST_MS = 10_000
@@ -63,11 +63,11 @@ export type HookEvent = {
   readonly grant_type: string
 }
 export type TokenHook = {
-  /** The claims to add, without reserved ones; none if there is no hook or it failed. Never throws, and ends by a deadline. */
+  /** The claims to add, without reserved ones; empty if there is no hook or it failed. Never throws, and ends by a deadline. */
   claims(event: HookEvent): Promise<JsonObject>
-  /** Every `configure` changes `version`. */
+  /** The hook's settings. Each `configure` changes `version`. */
   read(over?: Queries): Promise<{ readonly url: string; readonly version: string } | null>
-  /** Null removes the hook. `over`: an open transaction. Throws PdpError `store_unavailable`. */
+  /** Stores the hook; null removes it. `over`: an open transaction. Throws PdpError `store_unavailable`. */
   configure(hook: Settings | null, context: WriteContext, over?: Pick<Sql, 'transaction'>): Promise<void>
 }
 type Settings = { readonly url: string; readonly secret: string }

@@ -1,4 +1,4 @@
-/** The immutable part of a token: verified claims, and what was recorded when it was minted. Read once per token. */
+/** The parts of a token that never change: verified claims, and what was recorded when it was minted. Read once per token. */
 import type { Queries } from '../../../engine/store/directory.ts'
 import { type TokenOrigin, tokenOrigin } from '../../../engine/store/token-origin.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
@@ -9,13 +9,13 @@ import type { TokenRecord } from './token-state.ts'
 
 const ENTRIES_MAX = 20_000
 
-/** Null for a token that is malformed, of another issuer, expired, unknown or revoked. Throws PdpError `store_unavailable`. */
+/** The token's record; null: malformed, of another issuer, expired, unknown or revoked. Throws PdpError `store_unavailable`. */
 export type ReadRecord = (token: string) => Promise<TokenRecord | null>
 
 export function createReadRecord(deps: {
   readonly issuer: string
   readonly sql: Queries
-  /** Records of our own tokens. */
+  /** Verifies our own tokens. */
   readonly verifier: TokenVerifier
 }): ReadRecord {
   // Tokens are short-lived, so age is as good a criterion as use.
@@ -36,7 +36,7 @@ export function createReadRecord(deps: {
 /** Errors by which it stays unknown whether the token is valid. */
 const UNANSWERED: ReadonlySet<TokenErrorCode> = new Set(['keys_unavailable', 'issuer_unavailable'])
 
-/** Null for a token that this verifier does not accept. */
+/** The claims of a token; null: this verifier does not accept it. */
 export async function verified(verifier: TokenVerifier, token: string): Promise<AccessClaims | null> {
   try {
     return await verifier.verify(token)
@@ -47,7 +47,7 @@ export async function verified(verifier: TokenVerifier, token: string): Promise<
 }
 
 function toRecord(claims: AccessClaims, origin: TokenOrigin): TokenRecord | null {
-  // Users and clients have disjoint ids (RFC 9068 section 5), so this tells whether the subject is a user or a client.
+  // The subject is a client, not a user, if it equals the client's id: their ids never coincide (RFC 9068 section 5).
   const isService = claims.subject === claims.clientId
   if (origin.kind !== (isService ? 'ClientCredentials' : 'AccessToken')) return null
   if (!isService && origin.grants.length === 0) return null

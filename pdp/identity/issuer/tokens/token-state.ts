@@ -9,38 +9,38 @@ export type TokenRecord = {
   readonly clientId: string
   readonly scopes: ReadonlySet<string>
   readonly audiences: readonly string[]
-  /** RFC 9449 key thumbprint; null for a bearer token. */
+  /** The thumbprint of the token's key (RFC 9449); null for a bearer token. */
   readonly jkt: string | null
   readonly jti: string
   /** The token's grant; null for a client_credentials token, and for one of another issuer. */
   readonly grantId: string | null
-  /** Milliseconds since the epoch. */
+  /** The token's issue in milliseconds since the epoch. */
   readonly issuedAtMs: number
   readonly expiresAtMs: number
   /** Authentication context, never part of the token itself (RFC 9470 section 6.2). */
   readonly acr: string | null
-  /** Seconds since the epoch. */
+  /** The sign-in in seconds since the epoch; null: unknown. */
   readonly authTime: number | null
-  /** The token's own grant and those that it was exchanged from. It ends with any of them. */
+  /** The token's own grant and the grants that it was exchanged from. Each of them ends the token. */
   readonly grants: readonly string[]
-  /** The token's own client and those whose tokens it was exchanged from. It ends with the tokens of any of them. */
+  /** The token's own client and the clients whose tokens it was exchanged from. Ending the tokens of any of them ends this one. */
   readonly clients: readonly string[]
   /** The browser session that the token ends with; null if it does not depend on a session. */
   readonly sessionUid: string | null
   readonly userId: string | null
   /** SHA-256 of the token in base64url. */
   readonly digest: string
-  /** The `act` claim (RFC 8693 section 4.1), which says who acts for the subject. */
+  /** The `act` claim (RFC 8693 section 4.1): the client that acts for the subject. */
   readonly act: unknown
   /** The clients of the `act` claim, the one who acts now first. */
   readonly actors: readonly Actor[]
   /** The external issuer; null for our own tokens. Tokens of external issuers are valid only for decisions. */
   readonly externalIssuer: string | null
-  /** Keys of the token log by which the external issuer ends the token; none for our own tokens. */
+  /** Keys of the token log by which the external issuer can end the token; empty for our own tokens. */
   readonly externalKeys?: readonly string[]
-  /** When the issuer has to be asked about the token again. Absent: it is verified by keys. */
+  /** The time to ask the issuer about the token again; absent: the token is verified by keys. */
   readonly recheckAtMs?: number
-  /** The subject's groups as an external issuer names them; they count for questions of this token only. */
+  /** The subject's groups at an external issuer, which count only in questions with this token. */
   readonly memberships?: TokenMemberships
 }
 
@@ -68,7 +68,7 @@ export type TokenState =
       readonly active: true
       /** Keys of the token log that revoke the token. The decision checks them at its own position of the log. */
       readonly revocationKeys: readonly string[]
-      /** The app whose roles answer permission keys: the owner of the token's audience, else the client's app; null: none. */
+      /** The app whose roles answer permission keys: the audience's owner, else the client's app; null: none. */
       readonly app: string | null
     })
 

@@ -18,7 +18,7 @@ import type { TokenRecord } from './token-state.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 const FORM_BYTES_MAX = 32_768
-// Access needs a token and never a cookie, so pages of any origin may call it.
+// Pages of any origin may call: access takes a token, never a cookie.
 const CORS = {
   'access-control-allow-origin': '*',
   'access-control-allow-headers': 'Authorization, DPoP, Content-Type',

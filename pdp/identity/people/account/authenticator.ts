@@ -1,4 +1,4 @@
-/** The person's own authenticator app, and the recovery codes that go with it. */
+/** Pages for a person's own authenticator app and its recovery codes. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { fillText } from '../../../shared/pages/words.ts'
 import type { Frame } from '../../html/frame.ts'
@@ -149,7 +149,7 @@ export function back(visit: AccountVisit): Html {
     : html`<p><a href="${waiting}">${words.factors.needed.goOn}</a></p>`
 }
 
-/** The way back to a sign-in that waits for a second factor, which only its own browser can continue; null: none waits. */
+/** A link back to a sign-in that waits for a second factor, which only the same browser can continue; null: no sign-in waits. */
 function wayBack({ req, frame }: AccountVisit): string | null {
   const waiting = waitingSignIn(req)
   return waiting === null ? null : `${frame.mount}${waiting.path}`

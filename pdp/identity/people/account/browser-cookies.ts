@@ -1,4 +1,4 @@
-/** Cookies of these pages: the mark of the browser that asked for a mail, and the token of a mail's link while its page is open. */
+/** Cookies of these pages: a mark of the browser that asked for a mail, and the token of a mail's link while its page is open. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { cookieOf, createSetCookie, hostCookie } from '../../oauth/own-cookies.ts'
@@ -9,16 +9,16 @@ const VALUE = /^[\w-]{43}$/
 const PAGE_SECONDS = 1_800
 
 export type BrowserCookies = {
-  /** The digest of this browser's cookie, which is set now if there is none. */
+  /** The digest of the browser's cookie, which this sets if it is missing. */
   mark(req: IncomingMessage, res: ServerResponse): string
-  /** Whether the token is for this browser. */
+  /** True if the token is for this browser. */
   isSame(req: IncomingMessage, browser: string | null): boolean
-  /** Keeps the token of a link in a cookie, so that no URL holds it any more. */
+  /** Keeps a link's token in a cookie, so that it can be taken out of the URL. */
   keep(res: ServerResponse, kind: MailedKind, token: string): void
-  /** The token; empty: there is none. */
+  /** The link's token; empty: no token is kept. */
   kept(req: IncomingMessage, kind: MailedKind): string
   drop(res: ServerResponse, kind: MailedKind): void
-  /** Keeps the id of the sign-in from which a person asks for a mail; empty: none. Only this browser can continue it. */
+  /** Keeps the id of the sign-in from which the person asks for a mail; empty: none. Only this browser can continue the sign-in. */
   keepSignIn(res: ServerResponse, id: string): void
   keptSignIn(req: IncomingMessage): string
 }

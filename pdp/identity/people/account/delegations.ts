@@ -1,4 +1,4 @@
-/** Clients that act for a person: their list, and the page on which the person lets one act, with some of the scopes that it asks for. */
+/** Clients that act for a person: their list, and the page where the person allows one, with some of the scopes that it asks for. */
 import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
 import { isId } from '../../../shared/domain/names.ts'
 import { DELEGATED_SCOPES_MAX } from '../../../shared/domain/subjects.ts'
@@ -37,7 +37,7 @@ async function requestOf(
 ): Promise<{
   readonly client: string
   readonly name: string
-  /** Scopes that the client asks for and is registered for. */
+  /** The scopes that the client asks for and is registered for. */
   readonly scopes: readonly string[]
   readonly choice: OfferedChoice
 } | null> {
@@ -74,7 +74,7 @@ ${accountLink(frame, texts.back)}`,
   )
 }
 
-/** Asks the person to name the client, because no client's link led here. */
+/** Asks for the client's name, if no link of a client led here. */
 const whichClient = ({ mount, words: { account, common } }: Frame): Html =>
   html`<p>${account.delegations.lead}</p><form method="get"><label for="client">${account.delegations.client}</label>
 <input id="client" name="client_id" type="text" autocomplete="off" maxlength="256" required><button type="submit">${common.continue}</button></form>
@@ -85,7 +85,7 @@ function refusal(frame: Frame): View {
   return shown(frame, title, html`<p role="alert">${unknown}</p>${accountLink(frame, back)}`, 'invalid')
 }
 
-/** Grants the scopes that the person ticked, if the client had asked for them; other fields of the form do not count. */
+/** Grants those ticked scopes for which the client had asked; the form can add no others. */
 export async function delegate(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   const { frame } = visit
   const { delegations: texts } = frame.words.account

@@ -30,7 +30,7 @@ export type AccountSettings = {
   readonly mailer: Mailer | null
   /** Passwords to refuse besides the built-in list; null: no others. */
   readonly knownPasswords: KnownPasswords | null
-  /** Hashes new passwords. Default: hashSecret. */
+  /** Hashes new passwords; default: hashSecret. */
   readonly hashPassword?: (password: string) => Promise<string>
 }
 export type AccountDeps = Required<AccountSettings> & {

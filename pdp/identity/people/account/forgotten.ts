@@ -1,6 +1,6 @@
 /**
- * A forgotten password: a mailed link, bound to the browser that asked for it, leads to choosing a new one. Another browser also
- * needs the code that the page showed to the person who asked, so reading somebody else's mail is not enough.
+ * A forgotten password. A mailed link leads to choosing a new one, in the browser that asked for the mail. Another browser also needs the
+ * code from that browser's page: to read somebody's mail is not enough.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Html, html } from '../../../shared/base/html.ts'
@@ -45,11 +45,11 @@ export function askForLink({ mailer }: AccountParts, visit: AccountVisit): View 
   )
 }
 
-/** The way back to the sign-in at which the person had forgotten the password, which may be that of an application. */
+/** The link back to the sign-in, perhaps an application's, at which the person noticed that the password was forgotten. */
 const toSignIn = ({ req, frame: { mount, words } }: AccountVisit): Html =>
   html`<p><a href="${mount}${waitingSignIn(req)?.path ?? PATHS.account}">${words.common.signIn}</a></p>`
 
-/** The person is looked up after the answer, so that neither its text nor its time tells whether there is one. */
+/** Looks the person up only after the answer, so that neither text nor time shows whether there is an account. */
 export async function sendLink(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
   const { req, res, frame } = visit
   const { forgotten, mails } = frame.words.account
@@ -170,7 +170,7 @@ async function tokenOf(
   return { view: codePage(frame, null) }
 }
 
-/** The code proves that the person who opens the link also asked for it. From then on the link belongs to this browser. */
+/** Checks the code, which proves that the person with the link also asked for it. After that the link belongs to this browser. */
 async function takeCode(parts: AccountParts, { req, res, frame }: AccountVisit, given: string): Promise<View> {
   const { sql, tokens, cookies, mailAttempts } = parts
   const token = cookies.kept(req, 'reset')

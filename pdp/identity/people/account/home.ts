@@ -166,7 +166,7 @@ function describeSession(
 const allOthers = ({ xsrf }: Person, text: string): Html =>
   html`<form method="post" data-step="others">${hidden({ xsrf, others: 'yes' })}<button type="submit" class="plain">${text}</button></form>`
 
-/** An address that is not verified, with a button to verify it. */
+/** The unverified address, with a button that verifies it. */
 function addressOf(frame: Frame, person: Person, canMail: boolean): Html {
   const texts = frame.words.account.home
   const { email, emailVerified } = person.user

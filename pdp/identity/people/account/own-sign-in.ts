@@ -22,7 +22,7 @@ const TARGETS: readonly string[] = [
   PATHS.accountDelegations,
 ]
 
-/** The parameter that tells the sign-in page that a form led to it, which changed nothing. */
+/** The parameter that says that a form led to the sign-in page and has changed nothing. */
 const UNSENT = 'unsent'
 
 /** Sends the browser to sign in and then to this page. */
@@ -74,7 +74,7 @@ export async function takeWho(parts: AccountParts, visit: AccountVisit, form: UR
 
 const PASSKEY_ACTIONS: ReadonlySet<string> = new Set(['app', 'passkey', 'passkey_answer'])
 
-/** The step with a passkey: asked for, given, or not wanted. */
+/** Handles the step with a passkey: it is asked for, answered, or refused by the person. */
 async function passkey(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View | null> {
   const { waiting, turn } = turnIn(parts, visit, form)
   if (isSecond(form) && waiting === null) return login(parts, visit, NOBODY)
@@ -85,7 +85,7 @@ async function passkey(parts: AccountParts, visit: AccountVisit, form: URLSearch
   return 'signedIn' in taken ? finish(parts, visit, taken.signedIn) : taken
 }
 
-/** The person whose password was right, from a field of the form. */
+/** The turn of the person whose password was right, from a field of the form. */
 function turnIn(parts: AccountParts, visit: AccountVisit, form: URLSearchParams) {
   const sealed = form.get('password_accepted')
   const waiting = sealed === null ? null : parts.signIn.open(sealed, PAGE)

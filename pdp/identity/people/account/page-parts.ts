@@ -38,7 +38,7 @@ export const alertOf = (text: string | null): Html =>
 export const accountLink = ({ mount }: Frame, text: string): Html =>
   html`<p><a href="${mount}${PATHS.account}">${text}</a></p>`
 
-/** Says that something is done; `back`: the text of the link to the account. */
+/** A page that confirms a change. `back`: the text of the link to the account. */
 export const donePage = (frame: Frame, view: { title: string; text: string | Html; back: string }): View =>
   shown(frame, view.title, html`<p role="status">${view.text}</p>${accountLink(frame, view.back)}`)
 
@@ -49,7 +49,7 @@ export const hidden = (fields: { readonly [name: string]: string }): readonly Ht
 export const timeOf = (seconds: number | null): string =>
   seconds === null ? '' : `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 
-/** A name for password managers, which ignore fields of the type `hidden`. It stands before the first password of a form. */
+/** A field with the name for password managers, which ignore the type `hidden`. It must come before the form's first password. */
 export const usernameField = (email: string | null): Html =>
   email === null
     ? EMPTY

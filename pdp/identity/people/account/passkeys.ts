@@ -35,7 +35,7 @@ async function add(parts: AccountParts, visit: AccountVisit, { person, form }: C
   if (added === 'tooMany') return list(parts, visit, person, { problem: passkeys.tooMany })
   parts.log.info({ event: 'passkey_added', user: user.id })
   parts.notices.send(user.id, 'passkeyAdded', visit.frame)
-  // The person has just used the passkey, so this browser's sign-in now counts as one with it, unless a code was given.
+  // The person has just used the passkey, so this sign-in now counts as one by passkey, unless by a code.
   const by = byPasskey({ synced: added.synced, afterPassword: session.amr?.includes('pwd') === true })
   const signedIn = { accountId: user.id, ts: person.signedInAt, ...by }
   const current = person.hasCode ? session : await startSession(parts, { ...visit, session }, signedIn)

@@ -1,4 +1,4 @@
-/** Changes the password of a person who knows the current one. */
+/** Changes a password for a person who knows the current one. */
 import { html } from '../../../shared/base/html.ts'
 import type { Frame } from '../../html/frame.ts'
 import type { View } from '../../html/page.ts'
@@ -26,11 +26,11 @@ export const showChange = async (_parts: AccountParts, { frame }: AccountVisit, 
 export async function takeChange(parts: AccountParts, visit: AccountVisit, { person, form }: Change): Promise<View> {
   const { id, email } = person.user
   const password = form.get('password') ?? ''
-  // The new password is checked first: a mistake in it tells nothing, and the current one then costs no try.
+  // The new password comes first: a mistake in it reveals nothing, and costs no try of the current password.
   const problem = await parts.rules.problem({ password, repeated: form.get('repeated') ?? '', email })
   if (problem !== null) return changePage(visit.frame, person, problem)
   const source = parts.devices.source(visit.req)
-  // Read before the proof: a password that is set meanwhile must not be overwritten by a person who knows only the former one.
+  // Read before the current password is proven: a password set meanwhile must not be overwritten by a person who knows only the old one.
   const stored = email === null ? null : await parts.directory.userByEmail(email)
   const proven = await parts.signIn.password({
     ...{ email: email ?? '', password: form.get('present') ?? '', client: PAGE, source },
@@ -44,7 +44,7 @@ export async function takeChange(parts: AccountParts, visit: AccountVisit, { per
     return changePage(visit.frame, person, 'wrong')
   parts.log.info({ event: 'password_changed', user: id })
   parts.notices.send(id, 'passwordChanged', visit.frame)
-  // All sessions have ended. The person has just given the password and nothing else, so the new session says so.
+  // All sessions have ended. The new session counts as one by password only, since the person has given nothing else.
   const { Session } = parts.provider()
   const ts = Math.floor(parts.clock() / 1_000)
   await startSession(parts, { ...visit, session: new Session() }, { accountId: id, ts, ...BY_PASSWORD })

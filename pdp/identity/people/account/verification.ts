@@ -78,7 +78,7 @@ function verified(frame: Frame): View {
   return donePage(frame, { title: doneTitle, text: done, back })
 }
 
-/** `isDone`: the address is verified already, so a form or link that is used twice shows success. */
+/** The page for a bad link. `isDone`: the address is already verified, so a second use of a form or link shows success. */
 function notGood(frame: Frame, isDone: boolean): View {
   if (isDone) return verified(frame)
   const { goneTitle, gone } = frame.words.account.verification

@@ -14,7 +14,7 @@ export type AccountVisit = { readonly req: IncomingMessage; readonly res: Server
 export type Person = {
   readonly user: User
   readonly session: Session
-  /** When the person gave the password, in seconds since the epoch. */
+  /** The time of the person's password in seconds since the epoch. */
   readonly signedInAt: number
   /** The person has an authenticator app. */
   readonly hasCode: boolean
@@ -24,10 +24,10 @@ export type Person = {
   readonly xsrf: string
 }
 
-/** A form of a person. */
+/** A form, and the person who sent it. */
 export type Change = { readonly person: Person; readonly form: URLSearchParams }
 
-/** The person; null when nobody is signed in, or the sign-in has ended. */
+/** The signed-in person; null: the sign-in is missing or has ended. */
 export async function personOf(parts: AccountParts, { req, res }: AccountVisit): Promise<Person | null> {
   const provider = parts.provider()
   const session = await provider.Session.get(provider.createContext(req, res))

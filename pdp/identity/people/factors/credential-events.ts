@@ -8,7 +8,7 @@ import type { AppendEvents, IdentityEvent } from '../../issuer/append.ts'
 import type { Revocations } from '../../issuer/tokens/revocation.ts'
 import { DELETE_UNNEEDED } from './recovery-codes.ts'
 
-/** `app`: an authenticator app; `fido2-platform`: a passkey of the device itself; `fido2-roaming`: one that is plugged in or held to it. */
+/** `app`: an authenticator app; `fido2-platform`: a passkey within the device; `fido2-roaming`: one that is plugged in or held near. */
 export type Credential = 'app' | 'fido2-platform' | 'fido2-roaming'
 
 const credentialEvent = (

@@ -1,4 +1,4 @@
-/** Parses answers that a browser brings from an authenticator (WebAuthn level 3), and lets @simplewebauthn/server verify them. */
+/** Parses an authenticator's answers (WebAuthn level 3), and has @simplewebauthn/server verify them. */
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 
 /** COSE numbers of Ed25519, ECDSA with P-256 and SHA-256, and RSA with PKCS #1 v1.5 and SHA-256. */
@@ -7,7 +7,7 @@ const ANSWER_CHARACTERS_MAX = 6_000
 
 /** The relying party, for which passkeys count: the issuer's host, and its origin. */
 export type Party = { readonly id: string; readonly origin: string }
-/** True if the challenge was asked for here; uses it up. */
+/** True if we made the challenge. It cannot be used again. */
 export type TakeChallenge = (challenge: string) => Promise<boolean>
 export type Registered = {
   readonly id: string
@@ -94,14 +94,14 @@ export async function verifyAssertion(
   }
 }
 
-/** The challenge that was signed, if it was ours; null if another site's page may have asked for it in a frame. */
+/** The signed challenge if it was ours; null if another site's page may have asked for it in a frame. */
 async function taken(clientData: string, take: TakeChallenge): Promise<string | null> {
   const { challenge, crossOrigin } = parseObject(Buffer.from(clientData, 'base64url').toString('utf8')) ?? {}
   if (typeof challenge !== 'string' || (crossOrigin !== undefined && crossOrigin !== false)) return null
   return (await take(challenge)) ? challenge : null
 }
 
-/** Parses the members that we read; the library checks the rest. */
+/** Parses the members that are read here; the library checks all others. */
 function parseAnswer<Answer extends AuthenticationResponseJSON | RegistrationResponseJSON>(
   text: string,
 ): Answer | null {

@@ -1,4 +1,4 @@
-/** Challenges that passkeys sign. Each is accepted once, within minutes, from the browser and for the purpose that it was made for. */
+/** Challenges for passkeys to sign. Each is accepted once, within minutes, from the same browser and for the same purpose. */
 import { hash, randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Queries } from '../../../engine/store/directory.ts'

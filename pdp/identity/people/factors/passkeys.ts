@@ -29,16 +29,16 @@ export type Passkey = {
   readonly name: string
   readonly synced: boolean
   readonly transports: readonly string[]
-  /** Seconds since the epoch. */
+  /** The time in seconds since the epoch when the passkey was made. */
   readonly createdAt: number
   readonly usedAt: number | null
 }
 /** `page`: the only page on which the answer is accepted. */
 type CeremonyRequest = { readonly req: IncomingMessage; readonly page: string }
 
-/** All methods throw PdpError `store_unavailable`. */
+/** Passkeys of people. All methods throw PdpError `store_unavailable`. */
 export type Passkeys = {
-  /** False if the issuer's host cannot have passkeys. */
+  /** True if the issuer's host can have passkeys. */
   readonly isPossible: boolean
   of(user: string): Promise<readonly Passkey[]>
   /** Options to make a new passkey for the signed-in person, as JSON for `navigator.credentials`. */
@@ -51,7 +51,7 @@ export type Passkeys = {
   ): Promise<'refused' | 'tooMany' | { readonly recoveryCodes: readonly string[]; readonly synced: boolean }>
   /** Options to use a passkey. `user`: the person whose password was right; null: nobody yet, so they must not tell who exists. */
   request(user: string | null, asked: CeremonyRequest & { readonly res: ServerResponse }): Promise<JsonMembers>
-  /** Null when the answer is wrong. Without a password, the authenticator must have verified the person itself. */
+  /** Verifies an answer; null: it is wrong. Without a password, the authenticator itself must have verified the person. */
   prove(
     user: string | null,
     given: CeremonyRequest & { readonly answer: string },
@@ -68,7 +68,7 @@ const KEY = `
   select p.user_id as "user", p.public_key as "publicKey", p.synced, o.handle
   from passkey p join passkey_owner o using (user_id) join user_account u using (user_id)
   where p.credential_id = $1 and u.signed_out_at is distinct from 'infinity'`
-// One statement: of two answers with the same count, only one is right. A count that went back shows a copied key.
+// A single statement, so that only one of two answers with the same count is right. A lower count shows a copied key.
 const USE = `
   update passkey set counter = $2, last_used_at = to_timestamp($3::float8)
   where credential_id = $1 and (counter < $2 or (counter = 0 and $2 = 0)) returning 1`
@@ -114,7 +114,7 @@ export function createPasskeys(deps: PasskeysDeps): Passkeys {
         if (!(await isStillSignedIn(tx, user.id, { session }))) return 'refused'
         const present = await tx.query('select 1 from passkey where user_id = $1', [user.id])
         if (present.length >= PASSKEYS_MAX) return 'tooMany'
-        // A person has this passkey already.
+        // The passkey is already stored, for this person or another.
         if (!(await store(tx, user.id, { name, key }))) return 'refused'
         const needsCodes = (await tx.query('select 1 from recovery_code where user_id = $1', [user.id])).length === 0
         const recoveryCodes = needsCodes ? await recovery.renew(tx, user.id) : []
@@ -204,7 +204,7 @@ async function prove(
   if (proven === null) return null
   const used = await sql.query(USE, [id, proven.counter, clock() / 1_000])
   if (used.length > 0) return { user: key.user, synced: key.synced }
-  // Not a warning: the log keeps only a count of warnings that repeat.
+  // An info line, because repeated warnings are only counted.
   log.info({ event: 'passkey_counter_went_back', user: key.user, passkey: id, counter: proven.counter })
   return null
 }

@@ -1,4 +1,4 @@
-/** Recovery codes: a person writes them down, and each one replaces the second factor once. */
+/** Recovery codes, which a person writes down. Each replaces the second factor once. */
 import { hash, randomBytes } from 'node:crypto'
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
@@ -23,7 +23,7 @@ export type RecoveryCodes = {
   left(user: string): Promise<number>
   /** Makes new codes; all earlier ones become invalid. Call it after the lock of the person. */
   renew(sql: Queries, user: string): Promise<readonly string[]>
-  /** How many codes are left after this one; null if the person has no such code. Of several requests with it, one gets it. */
+  /** Uses a code and returns how many are left; null: the person has no such code. Only one of several requests gets it. */
   use(user: string, code: string, context: WriteContext): Promise<number | null>
 }
 

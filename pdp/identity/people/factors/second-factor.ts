@@ -1,4 +1,4 @@
-/** Second factors: codes of an app, whose secret is stored encrypted, and recovery codes. Each code is accepted once. */
+/** Second factors: codes of an app, whose secret is stored encrypted, and recovery codes. Each code works once. */
 import { randomBytes } from 'node:crypto'
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Directory, Queries, Sql, User } from '../../../engine/store/directory.ts'
@@ -27,17 +27,17 @@ export type Kinds = { readonly app: boolean; readonly passkey: boolean }
 export type SecondFactor = {
   has(user: string): Promise<boolean>
   kinds(user: string): Promise<Kinds>
-  /** Accepts a code of the app or a recovery code, if it is valid and was not used before. Throws PdpError `store_unavailable`. */
+  /** Accepts a valid, unused code of the app or recovery code. Throws PdpError `store_unavailable`. */
   accept(user: string, code: string): Promise<CodeOutcome>
   /** Stores a new secret, shown only now. Throws PdpError `not_found`, and `conflict` when there is one already. */
   enroll(user: string, context: WriteContext): Promise<Secret>
   /** Makes a secret that does not count yet, also sealed (encrypted) for this session of the person. */
   propose(user: User, session: string): Secret & { readonly sealed: string }
-  /** Opens a secret that `propose` sealed. Null when it was sealed for another session or too long ago. */
+  /** Opens a secret from `propose`. Null: it is of another session, or too old. */
   proposed(user: User, session: string, sealed: string): Secret | null
   /**
-   * Stores the proposed secret if the code shows that the app has it, and returns the recovery codes, which are shown only now.
-   * `wrong`: the code is wrong; `present`: the person already has an authenticator; null: the proposal has expired.
+   * Stores the proposed secret if the code proves that the app has it. Returns recovery codes, which are shown only now. `wrong`: the code
+   * is wrong; `present`: the person already has an authenticator; null: the proposal is too old.
    */
   confirm(
     user: User,
@@ -45,11 +45,11 @@ export type SecondFactor = {
     context: WriteContext,
   ): Promise<'wrong' | 'present' | readonly string[] | null>
   recoveryCodesLeft(user: string): Promise<number>
-  /** Null for a person who has no second factor, or was signed out meanwhile. */
+  /** New recovery codes in place of the old ones; null: the person has no second factor, or was signed out meanwhile. */
   renewRecoveryCodes(user: string, by: SignedInBy, context: WriteContext): Promise<readonly string[] | null>
-  /** Removes the app and ends sign-ins. `by` null: an administrator does it. False if there was none, or the person was signed out. */
+  /** Removes the app and ends sign-ins; false: there was none, or the person was signed out. `by`: null for an administrator. */
   remove(user: string, by: SignedInBy | null, context: WriteContext): Promise<boolean>
-  /** Removes all passkeys of a person who lost them, and ends sign-ins. */
+  /** Removes all passkeys of a person who has lost them, and ends sign-ins. */
   removePasskeys(user: string, context: WriteContext): Promise<boolean>
 }
 
@@ -215,7 +215,7 @@ async function acceptOfApp(
   const secret = Buffer.from(open(keys, nameOfAuthenticator(user), row.sealed), 'base64url')
   const step = stepOf(code, { secret, nowMs: clock() })
   if (step === null) return false
-  // RFC 6238 section 5.2: a code counts once. The database decides which of several requests was first, on any node.
+  // A code counts once (RFC 6238 section 5.2). On all nodes, the database decides which request came first.
   const used = await sql.query(
     `update authenticator set used_step = $2
      where user_id = $1 and used_step < $2 and secret_sealed = $3 returning 1`,

@@ -1,15 +1,15 @@
-/** Time-based one-time passwords (RFC 6238, RFC 4226) as every authenticator app supports them: SHA-1, six digits, 30 s. */
+/** Time-based one-time passwords (RFC 6238, RFC 4226) in the form of all authenticator apps: SHA-1, six digits, 30 s. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 const STEP_MS = 30_000
 const DIGITS = 6
-/** RFC 4226 section 4, R6: 160 bits are recommended. */
+/** The length that RFC 4226 section 4 (R6) recommends: 160 bits. */
 export const TOTP_SECRET_BYTES = 20
 // RFC 6238 section 5.2: at most one time step of tolerance, for a wrong clock and for the time until the code arrives.
 const STEPS_OFF = [0, -1, 1]
 const CODE = /^\d{6}$/
 
-/** RFC 4226 section 5.3. */
+/** The password for a counter (RFC 4226 section 5.3). */
 export function oneTimePassword(secret: Buffer, counter: number, digits = DIGITS): string {
   const message = Buffer.alloc(8)
   message.writeBigUInt64BE(BigInt(counter))
@@ -33,7 +33,7 @@ export function stepOf(
   return matching[0] ?? null
 }
 
-/** The URI that an authenticator app reads from a QR code. */
+/** The URI for an authenticator app, to be shown as QR code. */
 export function otpauthUri(key: {
   readonly issuer: string
   readonly account: string
@@ -47,7 +47,7 @@ export function otpauthUri(key: {
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** RFC 4648 section 6, without padding. */
+/** The bytes in base32 without padding (RFC 4648 section 6). */
 export function base32(bytes: Buffer): string {
   const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('')
   return (bits.match(/.{1,5}/g) ?? []).map((group) => BASE32[Number.parseInt(group.padEnd(5, '0'), 2)]).join('')

@@ -21,9 +21,9 @@ import { acceptPage, newPersonPage, otherPersonPage } from './invitation-pages.t
 import type { Invitations } from './invitations.ts'
 
 export type NewPerson = { readonly name: string | null; readonly passwordHash: string }
-/** The reason why nothing was changed. */
+/** The reason why the invitation changed nothing. */
 export type NotJoined = Exclude<keyof Words['joining']['failed'], 'title'>
-/** Grants everything that the invitation gives, or nothing. `person`: null for a person who has an account already. */
+/** Grants all that the invitation gives, or nothing. `person`: null for a person who has an account but is not signed in. */
 export type AcceptInvitation = (
   token: string,
   by: { readonly user: string; readonly person: NewPerson | null },
@@ -79,7 +79,7 @@ async function act(
   return outcome === 'joined' ? joined(parts, visit, { found, user }) : notJoined(visit.frame, outcome)
 }
 
-/** Creates the account. The mail proved the address: nobody else has the link. */
+/** Creates the account. Its address counts as verified: only its owner has got the link by mail. */
 async function joinAsNew(
   deps: JoiningDeps,
   parts: AccountParts,
@@ -142,7 +142,7 @@ async function find(
   ])
   if (gift === null) return null
   const inviter = gift.inviter ?? frame.words.joining.somebody
-  // An account without a way to sign in, whose address is not verified, is verified by the invitation's mail.
+  // An account that has no way to sign in and an unverified address is verified by the invitation's mail.
   const [taken, newAccount] = account?.isUnopened === false ? [account.id, ''] : [null, account?.id ?? randomUUID()]
   return { token, invitation, account: taken, newAccount, ...gift, inviter }
 }

@@ -14,9 +14,9 @@ export type PendingInvitation = Omit<Gift, 'inviter'> & {
   readonly token: string
   readonly invitation: Invitation
   readonly inviter: string
-  /** The account with the address that the person can sign in to; null: there is none. */
+  /** The account with this address and a way to sign in; null: there is none. */
   readonly account: string | null
-  /** The account for a person without one: an account that a directory or the operator made for the address, or a new one. */
+  /** The account for a person without one: made before by a directory or the operator, or a new one. */
   readonly newAccount: string
 }
 type Deps = {

@@ -1,4 +1,4 @@
-/** Invitations into an organization: a mail to an address, with a link that works once, within seven days. */
+/** Invitations to an organization: a mail with a link that works once, within seven days. */
 import { randomUUID } from 'node:crypto'
 import type { HeldRole } from '../../../engine/store/contract.ts'
 import type { Queries } from '../../../engine/store/directory.ts'
@@ -22,7 +22,7 @@ export type Invitation = {
   readonly roles: readonly HeldRole[]
   /** The sender, in the form that the journal uses. */
   readonly by: string
-  /** ISO 8601. */
+  /** The expiry in ISO 8601. */
   readonly expiresAt: string
 }
 /** Call the methods that write in a transaction that holds the lock of the organization. */
@@ -45,9 +45,9 @@ export type Invitations = {
     organization: string,
     page: { readonly after: string | null; readonly countMax: number },
   ): Promise<readonly Invitation[]>
-  /** Withdraws an invitation; false when there was none. */
+  /** Withdraws an invitation; false: there was none. */
   withdraw(organization: string, id: string, context: WriteContext): Promise<boolean>
-  /** Reads an invitation without using it; null when the link is not valid any more. */
+  /** Reads an invitation without using it; null: its link is no longer valid. */
   find(token: string): Promise<Invitation | null>
   /** Uses the invitation up. Of several requests at the same time, one gets it. */
   take(
@@ -160,7 +160,7 @@ async function requireFewMails(attempts: SharedAttempts, organization: string, e
   for (const [key, max] of [
     [`invitations of ${organization}`, ORGANIZATION_MAILS_MAX],
     [`invitations to ${email.toLowerCase()} of ${organization}`, ADDRESS_MAILS_MAX],
-    // Counted by mailbox, so that different spellings of an address cannot fill it.
+    // Counted by mailbox: different spellings of an address must not add up to more mails.
     [`invitations to mailbox ${mailboxOf(email)}`, MAILBOX_MAILS_MAX],
   ] as const)
     if (!(await attempts.take(key, max)))
@@ -174,7 +174,7 @@ function textsIn(language: string) {
 }
 
 const NAME_CHARACTERS_MAX = 64
-/** A user chose the name, so mail programs must find no link in it. */
+/** The name without links for mail programs, since a user chose it. */
 const plainName = (name: string): string =>
   name
     .replaceAll(/[^\p{L}\p{M}\p{N} &'’,()+-]+/gu, ' ')

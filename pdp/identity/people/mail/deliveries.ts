@@ -1,4 +1,4 @@
-/** Work that continues after an answer, such as sending mail: the answer neither waits for it nor shows that there is any. */
+/** Work after an answer, such as sending mail. The answer does not wait for it, and does not show that there is any. */
 import type { Log } from '../../../shared/process/log.ts'
 
 const RUNNING_MAX = 4
@@ -6,7 +6,7 @@ const WAITING_MAX = 500
 const CLOSE_MS = 10_000
 
 export type Deliveries = {
-  /** Never throws. When too much work waits, the newest is dropped and the log says so. */
+  /** Adds work. Never throws. If too much waits, the newest is dropped and logged. */
   later(work: () => Promise<void>): void
   /** Resolves when no work is left. */
   idle(): Promise<void>
@@ -14,7 +14,7 @@ export type Deliveries = {
   close(): Promise<void>
 }
 
-/** Work is kept in this process only: if it ends, unsent mails are lost, and the person asks again. */
+/** Keeps work in this process only. When the process ends, unsent mails are lost, and people ask again. */
 export function createDeliveries({ log }: { readonly log: Log }): Deliveries {
   const waiting: (() => Promise<void>)[] = []
   const watchers = new Set<() => void>()

@@ -20,11 +20,11 @@ const CONNECT_MS = 5_000
 const SILENCE_MS = 10_000
 /** The head of a mail in a file. */
 const UTF8 = ['MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit']
-// Exactly one mailbox, without characters that a mail program could read as several addresses or as a command.
+// Matches a single mailbox without characters that a mail program could read as several addresses or as a command.
 const ADDRESS = /^[^\s@,;:<>()[\]"\\\p{Cc}]{1,64}@[^\s@,;:<>()[\]"\\\p{Cc}]{1,190}$/u
 export const isMailAddress = (text: string): boolean => ADDRESS.test(text)
 
-/** The mailbox as mail providers identify it: they ignore case and all after a plus sign, and many ignore dots. */
+/** The mailbox as providers identify it: without case and all after a plus sign, and for many of them without dots. */
 export function mailboxOf(address: string): string {
   const at = address.lastIndexOf('@')
   const [local = ''] = address.slice(0, at).normalize('NFKC').toLowerCase().split('+')
@@ -77,7 +77,7 @@ export function smtpMailer({ url, from }: { readonly url: string; readonly from:
         to: { name: '', address: to },
         subject,
         text,
-        // RFC 3834: tells programs not to answer the mail.
+        // Tells programs not to answer (RFC 3834).
         headers: { 'Auto-Submitted': 'auto-generated' },
       })
     },

@@ -14,7 +14,7 @@ export type MailedToken = {
 export type MailedTokens = {
   /** Makes a token; only its digest is stored. */
   create(sql: Queries, kind: Exclude<MailedKind, 'invitation'>, token: MailedToken): Promise<string>
-  /** Reads a token without using it. Null: there is no such token, or it has expired. */
+  /** Reads a token without using it. Null: it is unknown or expired. */
   find(sql: Queries, kind: MailedKind, token: string): Promise<MailedToken | null>
   /** Binds the token to another browser. False when it has expired, or is not bound to `from`. */
   moveTo(sql: Queries, token: string, browsers: { readonly from: string; readonly to: string }): Promise<boolean>

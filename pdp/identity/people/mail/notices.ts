@@ -1,4 +1,4 @@
-/** Mails that tell people of a change to how they sign in, so that they notice a change that somebody else made. */
+/** Mails about a change to a person's ways to sign in, so that the person notices a change by others. */
 
 import type { Directory } from '../../../engine/store/directory.ts'
 import { fillText } from '../../../shared/pages/words.ts'

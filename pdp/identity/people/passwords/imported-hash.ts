@@ -2,7 +2,7 @@
 import { argon2, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 
-/** The most memory of one check, of any algorithm. Two checks run at once for sign-ins, and two for changes of passwords. */
+/** The most memory for one check of any algorithm. Up to four run at once: two for sign-ins, two for new passwords. */
 const MEMORY_BYTES_MAX = 128 * 1024 * 1024
 const BCRYPT_COST = { min: 4, max: 14 }
 const ARGON2_PASSES_MAX = 10
@@ -11,7 +11,7 @@ const ARGON2_WORK_MAX = 1_048_576
 const PARALLELISM_MAX = 16
 const PBKDF2_ROUNDS_MAX = 2_000_000
 const DIGEST_BYTES: { readonly [digest: string]: number } = { sha1: 20, sha256: 32, sha512: 64 }
-/** With r = 2, this takes the most memory; RFC 7914 allows r = 1 only up to 15. */
+/** The highest cost: with r = 2 it takes the most memory, and RFC 7914 allows r = 1 only up to 15. */
 const SCRYPT_LN_MAX = 19
 const SCRYPT_R_MAX = 16
 const SCRYPT_WORK_MAX = 2 ** 22
@@ -20,7 +20,7 @@ const SALT_BYTES = { min: 4, max: 64 }
 /** bcrypt uses only this much of a password, and stops at a zero byte. */
 const BCRYPT_PASSWORD_BYTES_MAX = 72
 
-/** The thread's file beside this one, as source or built. */
+/** The thread's program, next to this file: both are sources, or both are built. */
 const BCRYPT_THREAD = new URL(
   `./bcrypt-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`,
   import.meta.url,
@@ -47,11 +47,11 @@ const PBKDF2 = new RegExp(`^\\$pbkdf2-(sha(?:1|256|512))\\$i=(\\d{1,8})(?:,l=\\d
 const SCRYPT = new RegExp(`^\\$scrypt\\$ln=(\\d{1,2}),r=(\\d{1,3}),p=(\\d{1,3})\\$(${BASE64})\\$(${BASE64})$`)
 // passlib: no digest means SHA-1, the rounds have no name, and `.` is used for `+`.
 const PASSLIB = /^\$pbkdf2(?:-(sha256|sha512))?\$(\d{1,8})\$([A-Za-z0-9./]{1,128})\$([A-Za-z0-9./]{1,128})$/
-// Django: the salt is text, and the algorithm stands before the first sign.
+// Matches Django's form: the salt is text, and the algorithm comes first.
 const DJANGO = /^pbkdf2_(sha1|sha256)\$(\d{1,8})\$([^$\s]{1,64})\$([A-Za-z0-9+/=]{1,88})$/
 const DJANGO_PREFIX = /^(?:bcrypt\$|argon2(?=\$?argon2))/
 
-/** The hash in the one spelling that is stored, or the issue with it. */
+/** The hash in the spelling for storing, or its issue. */
 export function readImportedHash(text: string): { readonly hash: string } | { readonly issue: string } {
   const hash = canonical(text)
   const parsed = parse(hash)
@@ -68,7 +68,7 @@ export async function verifyImported(secret: string, stored: string): Promise<bo
   const parsed = parse(stored)
   if (parsed === null || parsed.kind === 'scrypt' || boundIssue(parsed) !== null) return null
   if (parsed.kind === 'bcrypt') {
-    // The other system ended the password at a zero byte, if it accepted one at all.
+    // If the other system accepted a zero byte at all, it ended the password there.
     return secret.includes('\0') ? false : verifyBcrypt(secret, stored)
   }
   const found = parsed.kind === 'pbkdf2' ? await derivePbkdf2(secret, parsed) : await deriveArgon2(secret, parsed)
@@ -81,7 +81,7 @@ export function readScrypt(stored: string): Scrypt | null {
   return parsed?.kind === 'scrypt' && boundIssue(parsed) === null ? parsed : null
 }
 
-/** Each check has its own thread; the caller limits how many run at once. */
+/** Runs a check in its own thread. The caller limits how many run at once. */
 function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
   return new Promise((done, fail) => {
     const worker = new Worker(BCRYPT_THREAD, { execArgv: [], workerData: { secret, stored } })
@@ -98,11 +98,11 @@ function verifyBcrypt(secret: string, stored: string): Promise<boolean> {
   })
 }
 
-/** False if bcrypt ignored the end of the secret: then a hash of ours could refuse what the imported one accepts. */
+/** True if bcrypt uses the whole secret. If it ignores the end, a hash of ours could refuse what the imported one accepts. */
 export const isWholeSecret = (secret: string, stored: string): boolean =>
   !BCRYPT.test(stored) || Buffer.byteLength(secret) <= BCRYPT_PASSWORD_BYTES_MAX
 
-/** All parts of a hash that decide how long its check takes. */
+/** The parts of a hash that determine how long its check takes. */
 export function costOf(stored: string): string {
   if (BCRYPT.test(stored)) return stored.slice(0, 7)
   const at = stored.lastIndexOf('$')
@@ -192,7 +192,7 @@ function scryptIssue({ ln, r, p }: Scrypt): string | null {
   const blocks = 2 ** ln * r
   return (
     outside('its r', r, { min: 1, max: SCRYPT_R_MAX }) ??
-    // RFC 7914 section 2: N is below 2^(128 * r / 8), and nothing computes more.
+    // N must be below 2^(128 * r / 8) (RFC 7914 section 2), and no library computes more.
     outside('its ln', ln, { min: 1, max: Math.min(SCRYPT_LN_MAX, 16 * r - 1) }) ??
     outside('its p', p, { min: 1, max: PARALLELISM_MAX }) ??
     outside('its memory in bytes', 128 * blocks, { min: 1, max: MEMORY_BYTES_MAX }) ??

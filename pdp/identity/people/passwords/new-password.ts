@@ -13,11 +13,11 @@ import type { MailedTokens } from '../mail/mailed-tokens.ts'
 
 export type Passwords = {
   /**
-   * Sets the password of a mailed token's user, whose address it also verifies, unless `opensToOthers` forbids that. Returns the id
-   * of the user; null when the token is not valid any more.
+   * Sets the password of a mailed token's user and verifies the address, unless `opensToOthers` forbids it. Returns the user's id; null:
+   * the token is no longer valid.
    */
   reset(token: string, passwordHash: string): Promise<string | null>
-  /** False when the stored password is no longer `formerHash`, or the person was signed out meanwhile. */
+  /** Changes the password; false: the stored one is no longer `formerHash`, or the person was signed out meanwhile. */
   change(
     user: string,
     change: { readonly formerHash: string; readonly passwordHash: string; readonly by: SignedInBy },
@@ -25,8 +25,8 @@ export type Passwords = {
 }
 
 /**
- * An address that is not verified may belong to another person than the account. If a mail let that person in, both would share the
- * account, because its maker could have prepared a passkey or the sign-in of another service.
+ * True for an unverified address with another way to sign in. The address may belong to another person than the account: if a mail let that
+ * person in, both would share the account, for whose maker a passkey or another service's sign-in would still work.
  */
 const OTHERS = `not email_verified and (exists (select 1 from passkey p where p.user_id = user_account.user_id)
   or exists (select 1 from foreign_identity f where f.user_id = user_account.user_id))`
@@ -41,7 +41,7 @@ export function createPasswords(deps: {
 }): Passwords {
   const { sql, tokens, appendEvents, revocations } = deps
 
-  /** Ends all sessions and tokens, also those of a thief who knew the former password. */
+  /** Ends all sessions and tokens, also a thief's who knew the old password. */
   async function stored(tx: Transaction, user: string, context: WriteContext): Promise<void> {
     await revocations.endUser(tx, user, context)
     const event = credentialChanged({ user, credential: 'password', changed: 'update', actor: context.actor })
@@ -59,7 +59,7 @@ export function createPasswords(deps: {
         if (used?.user !== user) return null
         const context = contextOf(user)
         await appendArrivals(tx, DIRECTORY, [{ kind: 'user', id: user, op: 'write' }], context)
-        // Only the address that got the mail is verified, not one that was set later.
+        // Verifies only the address to which the mail went, not one set later.
         const changed = await tx.query(
           `update user_account set password_hash = $3, email_verified = true
            where user_id = $1 and lower(email) = lower($2) and password_hash is not null and not (${OTHERS}) returning 1`,

@@ -1,4 +1,4 @@
-/** Hashes to check for unknown accounts, so that an answer takes as long as for a known one. */
+/** Hashes to check for unknown accounts, so that answers take as long as for known ones. */
 import { createHmac } from 'node:crypto'
 import type { Queries } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
@@ -9,12 +9,12 @@ const KEPT_MS = 60_000
 const COUNTED_MAX = 20_000
 const DRAW = 2 ** 48
 
-/** `account`: an address that nobody has, as it is compared, or the id of a person without a password. */
+/** A decoy for an account. `account`: an unused address in the form for comparison, or the id of a person without a password. */
 export type PasswordDecoys = { of(account: string): Promise<string> }
 
 const OWN = '$scrypt$ln=15,r=8,p=3'
-// The first part reads the index of hashes that are not ours; if there are none, nothing else is read. Each part reads at most $1
-// hashes: if there are more, the database's statistics say how many, and these are a sample of them.
+// The forms of stored hashes. The first part reads the index of hashes that are not ours; if it is empty, nothing else is read. Each part
+// reads at most $1 hashes: if there are more, these are a sample, and the database's statistics give the number.
 const FORMS = `
   with imported as materialized (
     select password_hash as hash from user_account where password_hash not like '${OWN}$%' order by user_id limit $1
@@ -69,7 +69,7 @@ export function createPasswordDecoys(deps: {
     reading = null
   }
 
-  /** Only callers before the first reading wait for it; later ones get the former costs while they are read again. */
+  /** The costs. Callers wait only for the first reading; during later ones they get the old costs. */
   async function known(): Promise<readonly Cost[]> {
     if (costs === null || deps.clock() - readAtMs >= KEPT_MS) reading ??= read()
     if (costs === null) await reading
@@ -86,7 +86,7 @@ export function createPasswordDecoys(deps: {
 
 type Cost = { readonly cost: string; readonly count: number }
 
-/** A number from 0 to 1 for the account; only the master key tells which. */
+/** A number from 0 to 1 for the account, which only the master key reveals. */
 function shareOf(masterKeys: MasterKeys, account: string): number {
   const [key] = masterKeys.derive('password-decoys')
   return createHmac('sha256', key).update(account).digest().readUIntBE(0, 6) / DRAW

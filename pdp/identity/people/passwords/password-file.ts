@@ -1,4 +1,4 @@
-/** A file of SHA-1 digests of known passwords, sorted, one a line: the form of "Pwned Passwords". It is searched, never loaded. */
+/** Searches a sorted file of SHA-1 digests of known passwords, one per line, in the form of "Pwned Passwords". It is never loaded whole. */
 import { open } from 'node:fs/promises'
 import type { KnownPasswords } from './password-rules.ts'
 
@@ -6,7 +6,7 @@ const DIGEST_CHARACTERS = 40
 /** The longest line of the form `digest:count`, with its end. */
 const LINE_BYTES_MAX = 64
 const LINE = /^([0-9A-Fa-f]{40})(?::\d{1,20})?\r?$/
-/** The size of the last range, which is read at once. */
+/** The size, in bytes, from which a range is read whole. */
 const WINDOW_BYTES = 4_096
 
 /** Throws Error when the file cannot be read, or its first line is not of this form. */
@@ -20,7 +20,7 @@ export async function openPasswordFile(path: string): Promise<KnownPasswords> {
 
 type Read = (from: number, bytesMax: number) => Promise<string>
 
-/** Opens the file for each search, so that a search reads one file even if the operator replaces it. */
+/** Opens the file for each search: the operator may replace it between two searches. */
 async function withFile<T>(path: string, work: (read: Read, bytes: number) => Promise<T>): Promise<T> {
   const file = await open(path, 'r')
   try {

@@ -35,7 +35,7 @@ export function hashGeneratedSecret(secret: string): string {
   return `$sha256$${encode(salt)}$${encode(digest(secret, salt))}`
 }
 
-/** Verifies our own hashes and those of other systems (imported-hash.ts). Also false for a hash of an unknown form, which cannot be checked. */
+/** Verifies our hashes and imported ones (imported-hash.ts). False also for a hash of an unknown form. */
 export async function verifySecret(secret: string, stored: string): Promise<boolean> {
   if (secret.length === 0 || secret.length > SECRET_CHARACTERS_MAX) return false
   const fast = SHA256.exec(stored)
@@ -66,7 +66,7 @@ function derive(secret: string, options: { salt: Buffer; cost: ScryptCost; bytes
 }
 
 const digest = (secret: string, salt: Buffer): Buffer => createHash('sha256').update(salt).update(secret).digest()
-// PHC: base64 without padding.
+// Base64 without padding, as PHC demands.
 const encode = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '')
 
 function assertSecret(secret: string): void {

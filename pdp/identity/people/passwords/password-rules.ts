@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 const CHARACTERS_MIN = 8
 const CHARACTERS_MAX = 256
 
-/** Whether a list of known passwords has this one. Throws Error when the list cannot be read. */
+/** A list of known passwords. Throws Error when it cannot be read. */
 export type KnownPasswords = { has(sha1: string): Promise<boolean> }
 export type PasswordRules = {
   /** The reason to refuse a password; null: it may be chosen. `repeated`: the text of the second field. */
@@ -32,7 +32,7 @@ export function createPasswordRules({ list }: { readonly list: KnownPasswords | 
   }
 }
 
-/** The digest that the lists use. SHA-1 protects nothing here. */
+/** The digest in lists of known passwords. SHA-1 protects nothing here. */
 const sha1Of = (text: string): string => hash('sha1', text, 'hex').toUpperCase()
 
 /** Common passwords, in lower case. */

@@ -1,4 +1,4 @@
-/** How strongly a person signed in: authentication context classes (acr) and methods (amr, RFC 8176). */
+/** The strength of sign-ins: authentication context classes (acr) and methods (amr, RFC 8176). */
 
 import type { Client } from 'oidc-provider'
 
@@ -23,7 +23,7 @@ export const byPasskey = (of: { readonly synced: boolean; readonly afterPassword
 
 export const ACR_VALUES = [BY_PASSWORD_AND_CODE.acr, BY_PASSWORD.acr] as const
 
-/** True if the operator, or the registration of the client, demands two factors. Undefined: no client asks. */
+/** True if the operator or the client's registration demands two factors. Undefined: no client is known. */
 export type Demands = (client: Pick<Client, 'portcullis_second_factor'> | undefined) => boolean
 export const demandsOf =
   (always: boolean): Demands =>
@@ -32,12 +32,12 @@ export const demandsOf =
 
 export const hasTwoFactors = (acr: string | undefined): boolean => acr === BY_PASSWORD_AND_CODE.acr
 
-/** True if the sign-in has one of the `wanted` values of `acr_values`, or if there are none. Two factors count as a password. */
+/** True if the sign-in has one of the `wanted` values of `acr_values`, or none is wanted. Two factors include a password. */
 export function meets(acr: string | undefined, wanted: readonly string[]): boolean {
   if (wanted.length === 0 || (acr !== undefined && wanted.includes(acr))) return true
   return acr === BY_PASSWORD_AND_CODE.acr && wanted.includes(BY_PASSWORD.acr)
 }
 
-/** False when no sign-in here can reach any of the values. */
+/** True if some sign-in here can reach one of the values. */
 export const isAttainable = (wanted: readonly string[]): boolean =>
   wanted.length === 0 || ACR_VALUES.some((acr) => wanted.includes(acr))

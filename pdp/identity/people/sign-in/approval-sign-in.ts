@@ -11,7 +11,7 @@ import { isSecond, type PasskeySteps, type Turn } from './passkey-steps.ts'
 import type { RecoveryUsed, SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { type LoginProblem, loginPage, outcomeOf, type Purpose, recoveryUsedPage } from './sign-in-pages.ts'
 
-/** The step that the person must do when a request asks for more than the present sign-in. */
+/** The step that the person must still do: the request needs more than the present sign-in. */
 export type MissingStep = 'session' | 'fresh' | 'code'
 export type ApprovalVisit = {
   readonly req: IncomingMessage
@@ -68,7 +68,7 @@ function turnOf(
   return { req, res, frame, waiting, hidden, source, purpose: PURPOSES[missing], at: PAGE, client: PAGE }
 }
 
-/** `waiting`: as for takeCode. */
+/** Handles the answer of a passkey. `waiting`: as for takeCode. */
 export async function takePasskey(
   deps: ApprovalSignInDeps,
   visit: ApprovalVisit,
@@ -103,7 +103,7 @@ export async function takePassword(
   return { session: await startSession(deps, visit, outcome) }
 }
 
-/** `waiting`: the person whose session lacks only the code; null for a person who has just given the password. */
+/** Handles a code. `waiting`: the person whose session lacks only the code; null: the person has just given the password. */
 export async function takeCode(
   deps: ApprovalSignInDeps,
   visit: ApprovalVisit,
@@ -124,7 +124,7 @@ export async function takeCode(
   return askForSecond(deps, visit, { waiting: whose, hidden: hiddenOf(form, waiting), problem: outcome.problem })
 }
 
-/** Does as oidc-provider: the identifier changes at every sign-in, and another person's session ends first. */
+/** Starts a session in oidc-provider's way: its identifier is new at each sign-in, and another person's session ends first. */
 export async function startSession(
   deps: Pick<ApprovalSignInDeps, 'provider' | 'devices'>,
   visit: ApprovalVisit,

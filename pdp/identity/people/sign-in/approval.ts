@@ -47,10 +47,10 @@ export type ApprovalDeps = ApprovalSignInDeps & {
   readonly demands: Demands
   readonly consent: Consent
   readonly recordSecrets: Pick<RecordSecrets, 'open'>
-  /** Signs the forms. */
+  /** Master keys, from which the key that signs forms is derived. */
   readonly masterKeys: MasterKeys
 }
-/** A request, whose person and client are always known. */
+/** A request with its person and client, which are always known. */
 type BackchannelRequest = BackchannelAuthenticationRequest & { readonly accountId: string; readonly clientId: string }
 
 /** Answers GET and POST. Throws PdpError `store_unavailable`. */
@@ -86,7 +86,7 @@ async function show(deps: ApprovalDeps, visit: ApprovalVisit, step: Step): Promi
   return send(visit.res, step)
 }
 
-/** The person; null when nobody is signed in, or the sign-in has ended. */
+/** The signed-in person; null: the sign-in is missing or has ended. */
 async function signedIn({ isSignedIn }: ApprovalDeps, session: Session): Promise<Waiting | null> {
   const { accountId } = session
   const ts = session.authTime()
@@ -175,7 +175,7 @@ async function pending(deps: ApprovalDeps, accountId: string): Promise<readonly 
 const isOfPerson = (request: BackchannelAuthenticationRequest | undefined): request is BackchannelRequest =>
   request?.accountId !== undefined && request.clientId !== undefined
 
-/** Null for a tenant's client if the person has left the tenant: its message is then not shown. */
+/** The request as the person sees it. Null: the person has left the client's tenant, so its message is not shown. */
 async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): Promise<PendingRequest | null> {
   const client = await deps.provider().Client.find(request.clientId)
   if (client === undefined) return null
@@ -191,7 +191,7 @@ async function presentRequest(deps: ApprovalDeps, request: BackchannelRequest): 
   }
 }
 
-/** Null when the person may not answer for the requested organization. */
+/** The organization that the approval is for; null: the person may not answer for the requested one. */
 async function choiceOf(deps: ApprovalDeps, request: BackchannelRequest) {
   const client = await deps.provider().Client.find(request.clientId)
   if (client === undefined) return null

@@ -1,4 +1,4 @@
-/** Decides which organization a sign-in is bound to and whether the person must be asked, and makes the grant. */
+/** Decides to which organization a sign-in is bound and whether the person must agree, and makes the grant. */
 import type { Client, Grant, Provider } from 'oidc-provider'
 import type { Directory } from '../../../engine/store/directory.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
@@ -19,12 +19,12 @@ export type GrantRequest = {
   readonly sessionUid: string | null
 }
 export type Consent = {
-  /** The setting loadExistingGrant of oidc-provider: the grant to continue with, or undefined when the person must be asked. */
+  /** oidc-provider's setting loadExistingGrant: the grant to continue with; undefined: the person must be asked. */
   existing(ctx: Context): Promise<Grant | undefined>
   choose(request: { accountId: string; client: Client; asked: string | null }): Promise<Choice>
   /**
-   * Stores a grant of all that the client asked for and may have, and returns its id; undefined if the person is no active member
-   * of the organization any more.
+   * Stores a grant of all that the client asked for and may have, and returns its id; undefined: the person is no longer an active member
+   * of the organization.
    */
   grant(provider: Provider, request: GrantRequest): Promise<string | undefined>
 }
@@ -33,11 +33,11 @@ export type ConsentDeps = {
   readonly directory: Pick<Directory, 'activeMemberships'>
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly bindings: Bindings
-  /** Stores a client that nobody registered. */
+  /** Stores a client that has only a document, no registration. */
   readonly register: ((client: string) => Promise<void>) | undefined
 }
 
-/** `asked`: the id that the client or the person named. `eligible`: organizations of active memberships that this client may use. */
+/** `asked`: an id from the client or the person. `eligible`: organizations of active memberships that this client may use. */
 export function chooseOrganization(request: {
   readonly asked: string | null
   readonly eligible: readonly Organization[]
@@ -75,7 +75,7 @@ export function createConsent(deps: ConsentDeps): Consent {
     }
     if (client.portcullis_document) await deps.register?.(client.clientId)
     const grantId = await granted.save()
-    // A grant whose binding was not stored is useless: without one, no token is minted or accepted.
+    // A grant must never lack its binding: without one, no token is minted or accepted.
     const offline = identity.includes(OFFLINE_ACCESS)
     const user = accountId
     const binding = { grantId, organization, user, client: client.clientId, sessionUid, parentGrantId: null, offline }
@@ -91,12 +91,12 @@ export function createConsent(deps: ConsentDeps): Consent {
     if (consented !== undefined) return held?.grant
     const { accountId } = account
     let choice = await choose({ accountId, client, asked: params.organization ?? held?.binding.organization ?? null })
-    // The person has left the organization of the former sign-in, and the request names none.
+    // The person has left the former sign-in's organization, and the request names no other.
     if (choice.kind === 'refused' && params.organization === undefined && held !== null) {
       choice = await choose({ accountId, client, asked: null })
     }
     const isAgreed = held !== null && isBoundAs(held.binding, choice) && covers(issuer, ctx, held.grant)
-    // The former grant only tells that nobody must be asked. A new one is made, because each can then be revoked alone.
+    // A new grant is made although the former one is agreed: each grant can then be revoked alone.
     if (isAgreed && isInteractionDue(ctx)) return held.grant
     if (choice.kind === 'choose' || choice.kind === 'refused' || (mustAsk(ctx) && !isAgreed)) return undefined
     const organization = choice.kind === 'bound' ? choice.organization.id : null
@@ -109,8 +109,8 @@ export function createConsent(deps: ConsentDeps): Consent {
 }
 
 /**
- * Operators registered a client of the environment, so signing in to it is consent. Three kinds of clients must ask: a tenant's,
- * one that nobody registered, and a native one, which anybody can imitate (RFC 8252 section 8.6).
+ * True for clients that need the person's consent: a tenant's, one without registration, and a native one, which others can imitate (RFC
+ * 8252 section 8.6). For others, the operator's registration is consent.
  */
 function mustAsk({ oidc }: Context): boolean {
   const { prompts, result } = oidc
@@ -127,7 +127,7 @@ function mustAsk({ oidc }: Context): boolean {
   )
 }
 
-/** True if this request ends at a page: a later request asks again. */
+/** True if this request ends at a page: the question then comes with a later request. */
 function isInteractionDue({ oidc }: Context): boolean {
   const { prompts, result } = oidc
   return (
@@ -186,7 +186,7 @@ function covers(issuer: string, { oidc }: Context, grant: Grant): boolean {
   )
 }
 
-/** Undefined when the person named no organization, or one that was not offered. */
+/** The organization that the person chose; undefined: none, or one that was not offered. */
 export function organizationFrom(choice: Choice, form: URLSearchParams): string | null | undefined {
   switch (choice.kind) {
     case 'bound':

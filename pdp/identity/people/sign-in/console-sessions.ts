@@ -12,7 +12,7 @@ import { urlOf } from '../../oauth/paths.ts'
 
 export const CONSOLE_CLIENT = 'portcullis-console'
 export const CONSOLE_CALLBACK = '/console/callback'
-/** An unused session ends after this time, or earlier with the sign-in that it belongs to. */
+/** How long a session may be unused. It ends earlier if its sign-in ends. */
 const IDLE_SECONDS = 3_600
 const NAME = 'Portcullis console'
 const CONTEXT = { actor: 'system', requestId: 'start' }
@@ -22,7 +22,7 @@ export type ConsoleSession = {
   /** The browser session at the identity service: the console's session ends with it. */
   readonly sessionUid: string
   readonly acr: string | null
-  /** Milliseconds since the epoch. */
+  /** The sign-in in milliseconds since the epoch. */
   readonly signedInMs: number
 }
 export type ConsoleIdentity = {
@@ -30,18 +30,18 @@ export type ConsoleIdentity = {
   ensureClient(): Promise<boolean>
   /** Begins a session and returns the value of its cookie; null unless a person signed in to the console by this token. */
   begin(accessToken: string): Promise<string | null>
-  /** Read at each call: null once the person was signed out or deleted, on any node. */
+  /** The session, read at each call; null once the person was signed out or deleted, on any node. */
   session(cookie: string): Promise<ConsoleSession | null>
   end(cookie: string): Promise<void>
   /** Browser sessions of a person at the identity service, the latest first. */
   sessionsOf(user: string): Promise<readonly BrowserSession[]>
   hasSecondFactor(user: string): Promise<boolean>
-  /** The facts that an operator should look at. */
+  /** Facts that need an operator's attention. */
   state(): Promise<{
-    /** When the key that signs was made, in milliseconds since the epoch. */
+    /** The making of the signing key, in milliseconds since the epoch. */
     readonly signingKeyMadeMs: number
     readonly unreachableIssuers: readonly Unreachable[]
-    /** Trusted issuers whose transmitters do not answer, with the latest error. */
+    /** Trusted issuers with silent transmitters, with the latest error. */
     readonly silentIssuers: readonly { readonly issuer: string; readonly error: string | null }[]
   }>
 }
@@ -49,7 +49,7 @@ export type ConsoleIdentity = {
 const KIND = 'ConsoleSession'
 const BEGIN = `insert into oidc_record (kind, id, payload, expires_at)
   values ('${KIND}', $1, $2::jsonb, now() + make_interval(secs => ${IDLE_SECONDS}))`
-// The session lives as long as the browser session at the identity service, which signing out and every revocation end.
+// Finds a session that is still valid: it ends with the browser's session at the identity service, by sign-out or any revocation.
 const FIND = `
   update oidc_record r set expires_at = now() + make_interval(secs => ${IDLE_SECONDS})
   where kind = '${KIND}' and id = $1 and expires_at > now()

@@ -107,7 +107,7 @@ function placesOf({ clientId }: Client, interaction: Interaction): { readonly ho
   return { host: new URL(clientId).host, target: protocol === 'https:' ? host : `${protocol}//${host}` }
 }
 
-/** Asks a signed-in person for the second factor. A person without one adds one in the account and comes back. */
+/** Asks a signed-in person for the second factor. Without one, the person adds one in the account and returns. */
 async function stepUp(deps: InteractionDeps, exchange: Exchange, waiting: Waiting & Assurance): Promise<void> {
   const { interaction, frame, client } = exchange
   if (hasTwoFactors(waiting.acr)) return finish(deps, exchange, { login: { ...waiting, amr: [...waiting.amr] } })
@@ -166,7 +166,7 @@ async function passkey(deps: InteractionDeps, exchange: Exchange, form: URLSearc
   return finish(deps, exchange, { login: { ...signedIn, amr: [...signedIn.amr] } })
 }
 
-/** Handlers by the step that a form names, on any page: on the consent page a person may also sign in with another account. */
+/** Handlers of the forms' steps, on all pages: on the consent page, too, a person may sign in with another account. */
 const ANSWERS: ReadonlyMap<string, typeof password> = new Map([
   ['login', password],
   ['code', code],
@@ -177,7 +177,7 @@ const ANSWERS: ReadonlyMap<string, typeof password> = new Map([
 
 type After = { readonly sealed: string | null; readonly waiting: Waiting | null }
 
-/** The person whose password was right, sealed in the form; if the field is missing, the person who is signed in. */
+/** The person whose password was right, sealed in the form; without this field, the signed-in person. */
 async function waitingIn(deps: InteractionDeps, exchange: Exchange, form: URLSearchParams): Promise<After> {
   const sealed = form.get('password_accepted')
   const waiting =
@@ -210,8 +210,8 @@ async function askForSecond(
 }
 
 /**
- * A person who signed in by password and lacks only the code. The time of the sign-in stays that of the password: a code alone does
- * not satisfy a client that asks by max_age for a recent sign-in.
+ * A person who signed in by password and lacks only the code. The time stays that of the password: a code alone is no recent sign-in for a
+ * client with max_age.
  */
 async function steppingUp(
   deps: InteractionDeps,
@@ -286,7 +286,7 @@ async function showLogin(
 ): Promise<void> {
   const { elsewhere, passkeySteps } = deps
   const { interaction, client, frame } = exchange
-  // Demanded also of a person who is not signed in here, whom another provider may have signed in long ago.
+  // True also without a session here: another provider may have signed the person in long ago.
   const fresh = paramsOf(interaction).max_age !== undefined || interaction.prompt.reasons.some((one) => AGAIN.has(one))
   const target = { interaction: interaction.uid, fresh }
   const organization = client.portcullis_organization ?? paramsOf(interaction).organization ?? null

@@ -14,7 +14,7 @@ import {
   recoveryForm,
 } from './sign-in-pages.ts'
 
-/** `options`: for the browser; null when no passkey can be asked for now. */
+/** The page. `options`: for the browser; null: no passkey can be asked for now. */
 export function passkeyPage(
   frame: Frame,
   view: {
@@ -29,7 +29,7 @@ export function passkeyPage(
   const { passkeys } = frame.words.factors
   const hidden = hiddenFields(view.hidden)
   const { alert } = problemOf(frame.words, view.problem)
-  // After a failure, the person starts the next try by a button.
+  // After a failure, a button starts the next try.
   const kind = view.problem === null ? 'get' : 'get-later'
   const parts = view.options === null ? null : passkeyParts(frame, { kind, options: view.options })
   const ask =

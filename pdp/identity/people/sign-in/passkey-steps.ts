@@ -1,4 +1,4 @@
-/** Signing in with a passkey, instead of the password or after it. All pages on which people sign in use these steps. */
+/** The steps of signing in with a passkey, instead of the password or after it, for all pages where people sign in. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Frame } from '../../html/frame.ts'
 import type { View } from '../../html/page.ts'
@@ -12,11 +12,11 @@ import type { SignedIn, SignIn, Waiting } from './sign-in.ts'
 import { codePage, type LoginProblem, outcomeOf, type Purpose } from './sign-in-pages.ts'
 
 export type PasskeySteps = {
-  /** Options for the page that asks for a password, which any passkey can use; null: none can be given now. */
+  /** Options for any passkey, on the page that asks for the password; null: none can be made now. */
   offer(turn: Pick<Turn, 'req' | 'res' | 'at' | 'source'>): Promise<object | null>
-  /** After the password: asks for the app's code, or for a passkey if the person has no app. */
+  /** Asks for the second factor after the password: for the app's code or, without an app, a passkey. */
   askForSecond(turn: Turn & { readonly waiting: Waiting }, problem: LoginProblem | null): Promise<View>
-  /** `waiting`: the person whose password was right; null for a person who signs in without one. */
+  /** Asks for a passkey. `waiting`: the person whose password was right; null: sign-in without a password. */
   ask(turn: Turn, problem?: LoginProblem | null): Promise<View>
   take(turn: Turn & { readonly answer: string }): Promise<View | { readonly signedIn: SignedIn }>
 }
@@ -25,7 +25,7 @@ export type Turn = {
   readonly res: ServerResponse
   readonly frame: Frame
   readonly purpose: Purpose
-  /** The place for which the answer counts: the interaction, or the name of the page. */
+  /** The interaction, or the page's name, for which alone the answer counts. */
   readonly at: string
   readonly waiting: Waiting | null
   /** Fields that come back with the answer. */
@@ -53,7 +53,7 @@ export function createPasskeySteps(deps: {
   async function ask(turn: Turn, problem: LoginProblem | null = null): Promise<View> {
     const { frame, purpose, waiting, req, res, at, source } = turn
     const hidden = fieldsOf(turn)
-    // Each request stores a record before anybody has signed in, so requests are limited.
+    // A limit is needed here, because each request stores a record before any sign-in.
     const mayAsk = starts.take({ address: source.address, person: waiting?.accountId ?? null })
     const options = mayAsk ? await passkeys.request(waiting?.accountId ?? null, { req, res, page: at }) : null
     const hasApp = waiting !== null && (await secondFactor.kinds(waiting.accountId)).app

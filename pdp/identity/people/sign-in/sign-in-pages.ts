@@ -101,7 +101,7 @@ export const hiddenFields = (fields: { readonly [name: string]: string }): reado
 const passkeyForm = (text: string, hidden: readonly Html[] = []): Html =>
   html`<form method="post" data-step="passkey" class="other">${hidden}<button type="submit" name="action" value="passkey" class="plain">${text}</button></form>`
 
-/** `from`: the interaction that asks for the second factor. */
+/** The page for a missing second factor. `from`: the interaction that asks for it. */
 export function secondFactorNeededPage(
   frame: Frame,
   { application, from }: { readonly application: string; readonly from: string },

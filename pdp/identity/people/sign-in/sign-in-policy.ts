@@ -1,4 +1,4 @@
-/** Decides when a person is asked to sign in or to agree: oidc-provider's checks and our own. */
+/** Decides when a person must sign in or agree, by oidc-provider's checks and our own. */
 import { decodeJwt } from 'jose'
 import { errors, interactionPolicy } from 'oidc-provider'
 import { type Context, paramsOf } from '../../oauth/request.ts'
@@ -54,7 +54,7 @@ export function signInPolicy(deps: PolicyDeps): interactionPolicy.DefaultPolicy 
   return base
 }
 
-/** True for another person than the one of the hint (OpenID Connect Core section 3.1.2.1). The hint was verified when the request came. */
+/** True if the hint, verified before, names another person than the signed-in one (OpenID Connect Core section 3.1.2.1). */
 function isSomebodyElse({ oidc }: Context): boolean {
   const hint = paramsOf(oidc).id_token_hint
   if (hint === undefined || decodeJwt(hint).sub === oidc.session?.accountId) return false
@@ -67,12 +67,12 @@ async function mustStepUp({ oidc }: Context, { secondFactor, demands }: PolicyDe
   const wanted = splitScope(paramsOf(oidc).acr_values)
   if (meets(oidc.acr, wanted)) return false
   const { account, result } = oidc
-  // A person who must have a second factor is asked to add one.
+  // A person without the demanded second factor is asked to add one.
   if (isAttainable(wanted) && demands(oidc.client)) return true
   // The person may be about to sign in with another account.
   if (isAttainable(wanted) && result?.login === undefined && splitScope(paramsOf(oidc).prompt).includes('login'))
     return true
-  // A password is not enough, and this person has nothing else.
+  // The wanted factor is more than a password, and this person has no other.
   const has = account === undefined || wanted.includes(BY_PASSWORD.acr) || (await secondFactor.has(account.accountId))
   if (!isAttainable(wanted) || !has || result?.login !== undefined) {
     throw new errors.UnmetAuthenticationRequirements('none of the acr_values can be reached here')

@@ -26,18 +26,18 @@ const WAITING_SECONDS_MAX = 300
 /** Tries of passwords and codes together, in one window: of one device or address, and of all unknown addresses together. */
 const SOURCE_TRIES_MAX = 10
 const STRANGERS_TRIES_MAX = 30
-/** How long an address counts as a person's own after the last sign-in from it. */
+/** How long after its last sign-in an address counts as the person's own. */
 const ADDRESS_KNOWN_MS = 30 * 86_400_000
 
-/** The person whose password was right. `ts`: the time before the password was checked, in seconds since the epoch. */
+/** The person whose password was right. `ts`: the time just before its check, in seconds since the epoch. */
 export type Waiting = { readonly accountId: string; readonly ts: number }
 /** `left`: how many recovery codes are left, for a person who has just used one. */
 export type SignedIn = Waiting & Assurance & { readonly left?: number }
-/** Tells the person by mail, after the answer. */
+/** Tells the person, by mail after the answer, that a recovery code was used. */
 export type RecoveryUsed = (user: string, about: { readonly left: number; readonly words: Words }) => void
 /** `client`: the client that the log names. All methods throw PdpError `store_unavailable`. */
 export type SignIn = {
-  /** `waiting`: the person has an authenticator, whose code is needed next. */
+  /** Checks a password. `waiting`: the person has an authenticator and must give its code next. */
   password(attempt: {
     readonly email: string
     readonly password: string
@@ -56,16 +56,16 @@ export type SignIn = {
     waiting: Waiting,
     how: { readonly by: Assurance; readonly client: string; readonly source: Source },
   ): Promise<SignedIn>
-  /** Seals (encrypts) the first step for a hidden field of the second; `page` is the only place where it counts. */
+  /** Encrypts the first step for a hidden field of the second. It counts only on `page`. */
   seal(waiting: Waiting, page: string): string
   /** Opens a sealed step. Null when it was sealed for another page, or too long ago. */
   open(sealed: string, page: string): Waiting | null
 }
 
-/** The place where the person continues: a page of ours, or a sign-in that an application asked for. */
+/** The page where the person goes on: one of ours, or an application's sign-in. */
 export type Target =
   | { readonly path: string }
-  /** `fresh`: the application wants the person to sign in once more. */
+  /** `fresh`: the application demands a new sign-in. */
   | { readonly interaction: string; readonly fresh: boolean }
 /** Signing in at other providers: buttons for the sign-in pages, and the result for an interaction. */
 export type Elsewhere = {
@@ -116,7 +116,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
     async password({ email, password, client, source }) {
       if (!isEmail(email)) return { problem: 'wrong' }
       const ts = nowSeconds()
-      // In the form that the look-up compares, so that no spelling of an address has tries of its own.
+      // The address in the form of the look-up: else each spelling would have its own tries.
       const [user, folded] = await Promise.all([directory.userByEmail(email), directory.foldEmail(email)])
       const budgets = await tries.budgetsOf(user?.id ?? `nobody ${folded}`, source)
       try {
@@ -128,7 +128,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
         }
         if (!(await secondFactor.has(accountId)))
           return await signedIn(budgets, { accountId, ts }, { by: BY_PASSWORD, client, source })
-        // Only this try is given back: forgetting all would give new tries to a guesser of codes who knows the password.
+        // Gives back only this try: to forget all would give new tries to a person who knows the password and guesses codes.
         for (const { key } of budgets ?? []) await attempts.giveBack(key)
         return { waiting: { accountId, ts } }
       } catch (err) {
@@ -163,8 +163,8 @@ export function createSignIn(deps: SignInDeps): SignIn {
 function createTries({ attempts, starts }: Pick<SignInDeps, 'attempts' | 'starts'>) {
   return {
     /**
-     * The counters of a try. `account`: an id, or a text for an address that nobody has. Null: this address, or all unknown ones
-     * together, had too many tries; nothing is stored then.
+     * The counters of a try. `account`: an id, or a text for an unused address. Null: this address, or all unknown ones together, had too
+     * many tries, and nothing is stored.
      */
     async budgetsOf(account: string, source: Source): Promise<readonly Budget[] | null> {
       const device = source.deviceOf(account)
@@ -209,7 +209,7 @@ function parseWaiting(keys: readonly Buffer[], name: string, sealed: string): Wa
 
 const knownKey = (account: string, { address }: Source): string => `known address ${address} of ${account}`
 
-/** Stands for no user: it cannot be an id. */
+/** A value for "no user", which can be no id. */
 const NOBODY = ''
 type Budget = { readonly key: string; readonly max: number }
 

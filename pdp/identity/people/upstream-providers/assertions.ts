@@ -1,4 +1,4 @@
-/** Reads a provider's assertion of a person for one client here: an ID-JAG (draft-ietf-oauth-identity-assertion-authz-grant). */
+/** Reads a provider's assertion about a person for a client here: an ID-JAG (draft-ietf-oauth-identity-assertion-authz-grant). */
 import { ALGORITHM_NAMES } from '../../../shared/token/algorithms.ts'
 import { TokenError } from '../../../shared/token/errors.ts'
 import { hasType, parseJws } from '../../../shared/token/jws.ts'
@@ -10,15 +10,15 @@ import type { IdentityProviders } from './providers.ts'
 
 export type IdentityAssertion = {
   readonly issuer: string
-  /** The account here that is connected with the person at the provider; null: none is. */
+  /** The account here that is linked with the provider's person; null: none. */
   readonly user: string | null
-  /** Organizations whose people the provider may sign in; undefined: all. */
+  /** Organizations whose people the provider may sign in; undefined: all organizations. */
   readonly organizations: readonly string[] | undefined
   readonly clientId: string
   readonly resources: readonly string[]
-  /** Scopes that the assertion allows; null: it names none. */
+  /** The scopes that the assertion allows; null: it names no scopes. */
   readonly scopes: readonly string[] | null
-  /** The provider says that the sign-in had two factors, and is trusted with that. */
+  /** True if the provider says that the sign-in had two factors, and is trusted to say so. */
   readonly hasTwoFactors: boolean
   /** Seconds since the epoch. `signedInAt` is the time of the assertion if the assertion names no other. */
   readonly signedInAt: number
@@ -54,7 +54,7 @@ export function createReadAssertion(deps: {
     if (provider?.identity_assertions !== true) throw refused('iss is no provider whose assertions count here')
     const { issuer, organizations, trusted_acr: trusted } = provider
     await findSigner(assertion, jws.header, { keys: keysOf(issuer), algorithms: ALGORITHM_NAMES })
-    // With a second audience, that server could use the assertion here.
+    // A second audience is refused: that server could use the assertion here.
     if ([aud].flat().length !== 1 || [aud].flat()[0] !== deps.issuer) throw refused('aud is not this issuer alone')
     const now = clock() / 1_000
     if (typeof exp !== 'number' || !(exp > now)) throw refused('it has expired, or has no exp')

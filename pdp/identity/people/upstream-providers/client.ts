@@ -18,11 +18,11 @@ export type UpstreamPerson = {
   readonly issuer: string
   readonly subject: string
   readonly email: string | null
-  /** The provider says that the address was verified. */
+  /** True: the provider says that the address is verified. */
   readonly emailVerified: boolean
   readonly name: string | null
   readonly acr: string | null
-  /** Seconds since the epoch. */
+  /** The sign-in at the provider in seconds since the epoch; null: unknown. */
   readonly signedInAt: number | null
 }
 export type UpstreamClient = {
@@ -137,7 +137,7 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
   const client = await loadClient()
   const insecure = issuer.startsWith('http:') ? [client.allowInsecureRequests] : []
   const options = { [client.customFetch]: outgoing, timeout: ANSWER_SECONDS, execute: insecure }
-  // No client authentication is needed to read metadata.
+  // Reading metadata needs no client authentication.
   const configuration = await client
     .discovery(new URL(issuer), 'metadata', undefined, client.None(), options)
     .catch((err: unknown) => {
@@ -146,7 +146,7 @@ async function discovered(issuer: string, outgoing: CustomFetch): Promise<Server
       throw isRefusal ? new UpstreamRefused(message, { cause: err }) : new Error(message, { cause: err })
     })
   const metadata = configuration.serverMetadata()
-  // The issuer must equal that of its ID tokens, byte for byte. Entra ID names a template here unless the URL names one tenant.
+  // The issuer must equal that of ID tokens byte for byte. Entra ID gives a template here, unless the URL names one tenant.
   if (metadata.issuer !== issuer)
     throw new UpstreamRefused(
       `the metadata of ${issuer} names the issuer ${metadata.issuer}${describeSlash(issuer, metadata.issuer)}`,
@@ -183,20 +183,20 @@ const lacksAddress = (
   { creates_accounts: creates, email_domains: domains }: ProviderWithSecret,
 ): boolean => email === undefined || (verified === undefined && (creates === true || domains !== undefined))
 
-/** `more`: claims of UserInfo, which nobody signed. */
+/** The person from the answer. `more`: claims of UserInfo, which are not signed. */
 function personOf(
   { claims, more }: { readonly claims: JsonMembers; readonly more: JsonMembers },
   { issuer, subject }: Pick<UpstreamPerson, 'issuer' | 'subject'>,
 ): UpstreamPerson {
   const { acr, auth_time: at } = claims
   const isOfMore = claims.email === undefined || (claims.email_verified === undefined && claims.email === more.email)
-  // Both from the same answer: otherwise one answer could verify the address of the other.
+  // Address and mark come from the same answer: else one answer could verify the other's address.
   const { email, email_verified: verified } = isOfMore ? more : claims
   return {
     issuer,
     subject,
     email: typeof email === 'string' && isAddress(email) ? email : null,
-    // Apple and Amazon Cognito send a text.
+    // Apple and Amazon Cognito send this boolean as a text.
     emailVerified: verified === true || verified === 'true',
     name: nameIn(claims.name ?? more.name),
     acr: typeof acr === 'string' ? acr : null,
@@ -212,7 +212,7 @@ const nameIn = (name: unknown): string | null =>
     .trim()
     .slice(0, TEXT_CHARACTERS_MAX) || null
 
-/** Runs a call. Throws UpstreamRefused if the provider refuses or its answer is invalid, else an error that says what failed. */
+/** Runs a call. Throws UpstreamRefused if the provider refuses or answers wrongly, else an error that tells what failed. */
 async function told<T>(client: Client, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -21,7 +21,7 @@ import type { Way } from './sealed.ts'
 const FRESH_PAGES: ReadonlySet<string> = new Set([PATHS.accountAuthenticator, PATHS.accountPasskeys])
 const FIELD_CHARACTERS_MAX = 2_048
 
-/** Each provider has its own redirect URI, so that none can answer in the name of another (RFC 9700 section 4.4). */
+/** The provider's own redirect URI, so that no provider can answer for another (RFC 9700 section 4.4). */
 const returnUrl = (issuer: string, id: string): string => urlOf(issuer, `${PATHS.accountProviders}/${id}`)
 
 /** `person`: the person who is signed in here. `connects`: to connect the provider; else to sign in. `again`: sign in again there. */
@@ -85,7 +85,7 @@ export async function comeBack(parts: UpstreamParts, visit: AccountVisit, id: st
   if (provider === null || provider.issuer !== way.issuer || provider.client_id !== way.clientId)
     return problemPage(visit.frame, 'removed', { target })
   if (parameters.get('error') === 'access_denied') {
-    // A provider also answers so about a person who may not use our client there.
+    // Providers also answer this about a person who may not use our client.
     const described = inOneLine(parameters.get('error_description') ?? '')
     const reason = ['access_denied', described].filter((words) => words !== '').join(': ')
     account.log.warn({ event: 'foreign_sign_in_refused', provider: id, reason })

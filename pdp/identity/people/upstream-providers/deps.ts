@@ -12,7 +12,7 @@ export type UpstreamDeps = {
   readonly providers: IdentityProviders
   readonly links: Links
   readonly client: UpstreamClient
-  /** True if the person has nothing outside the organization, and does not manage Portcullis. */
+  /** True if the person has nothing outside the organization and does not manage Portcullis. */
   readonly isOnlyIn: (user: string, organization: string) => Promise<boolean>
   readonly sealed: ReturnType<typeof createSealed>
   /** Counts returns of browsers, for all nodes together, so that each is accepted once. */
@@ -23,6 +23,6 @@ export type Come = {
   readonly visit: AccountVisit
   readonly provider: ProviderWithSecret
   readonly person: UpstreamPerson
-  /** The provider was told to ask the person to sign in once more. */
+  /** True: we asked the provider for a new sign-in of the person. */
   readonly fresh: boolean
 }

@@ -21,9 +21,9 @@ import { takeSecond } from './second-factor-proof.ts'
 export const FRESH_SECONDS = 900
 /** How far the clocks of the two servers may differ. */
 const CLOCKS_APART_SECONDS = 60
-/** A sign-in with one factor, which the other provider checked. */
+/** The strength of another provider's sign-in with one factor. */
 export const BY_PROVIDER = { acr: BY_PASSWORD.acr, amr: ['fed'] } as const satisfies Assurance
-/** A sign-in with two factors, according to a provider that is trusted with that. */
+/** The strength of a sign-in with two factors, if the provider is trusted to say so. */
 const BY_TRUSTED_PROVIDER: Assurance = { acr: BY_PASSWORD_AND_CODE.acr, amr: ['fed', 'mfa'] }
 
 /** `again`: the person must sign in again at the provider. */
@@ -41,7 +41,7 @@ export async function enter(parts: UpstreamParts, come: Come, target: Target): P
 
 const secondsOf = ({ account }: UpstreamParts): number => Math.floor(account.clock() / 1_000)
 
-/** A new account; null when the provider may create none, the address is not verified, or an account has it. */
+/** A new account; null: the provider may create none, the address is unverified, or an account has it. */
 async function created(
   parts: UpstreamParts,
   provider: IdentityProvider,
@@ -92,8 +92,8 @@ async function enterAs(
 }
 
 /**
- * The time of the provider's sign-in: a session that the provider has had for long does not count as recent. If the provider names
- * no time, a new sign-in is assumed only if we asked for one.
+ * The time of the provider's sign-in: a long session there is not a recent sign-in. Without a time, a sign-in counts as new only if we
+ * asked for a new one.
  */
 function signedInAt(parts: UpstreamParts, { person, fresh }: Come): number {
   const now = secondsOf(parts)
@@ -104,8 +104,8 @@ function signedInAt(parts: UpstreamParts, { person, fresh }: Come): number {
 }
 
 /**
- * True for everybody, or for active members of the provider's organizations. The managers of an organization's own provider could
- * sign in as any of its people, so these must have nothing elsewhere.
+ * True if the person may use the provider: everybody, or active members of its organizations. Managers of an organization's own provider
+ * could sign in as any of its people, so these must have nothing elsewhere.
  */
 export async function mayUse(
   { account, isOnlyIn }: UpstreamParts,
@@ -118,7 +118,7 @@ export async function mayUse(
   return memberships.some(({ organization: { id } }) => organizations.includes(id))
 }
 
-/** Connects the person there with the account here. The page that says why not; null: they are connected. */
+/** Links the provider's person with the account here. Returns the page with the reason why not; null: linked. */
 export async function makeLink(
   { account, links }: UpstreamParts,
   { visit, provider, person }: Pick<Come, 'visit' | 'provider' | 'person'>,
@@ -132,7 +132,7 @@ export async function makeLink(
   return null
 }
 
-/** Asks for the person's own second factor here, after the sign-in at the provider. */
+/** Asks for the person's second factor here, after the provider's sign-in. */
 export async function takeCode(
   parts: UpstreamParts,
   visit: AccountVisit,

@@ -1,4 +1,4 @@
-/** Links between people of other issuers and accounts here: found by issuer and subject, never by mail address. */
+/** Links between other issuers' people and accounts here, found by issuer and subject, never by mail address. */
 
 import { appendArrivals } from '../../../engine/store/arrivals.ts'
 import type { Queries, Sql } from '../../../engine/store/directory.ts'
@@ -15,16 +15,16 @@ import type { UpstreamPerson } from './client.ts'
 type Key = Pick<UpstreamPerson, 'issuer' | 'subject'>
 export type Link = Key & {
   readonly email: string | null
-  /** Seconds since the epoch. */
+  /** The linking in seconds since the epoch. */
   readonly linkedAt: number
 }
 export type Links = {
-  /** The linked account; null: none is. */
+  /** The linked account; null: there is no link. */
   userOf(key: Key): Promise<string | null>
   of(user: string): Promise<readonly Link[]>
   /** Adds a link in the transaction that makes the account. False when another account has the link. */
   insert(tx: Queries, person: UpstreamPerson, user: string): Promise<boolean>
-  /** False when an account has the link already, this account has too many, or its person was signed out meanwhile. */
+  /** Adds a link; false: an account has it already, this account has too many, or its person was signed out meanwhile. */
   add(
     person: UpstreamPerson,
     to: { readonly user: string; readonly by: SignedInBy },

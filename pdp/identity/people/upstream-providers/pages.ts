@@ -41,7 +41,7 @@ function again({ mount, words }: Frame, target: Target): Html {
   return html`<p><a href="${mount}${path}">${words.upstream.again}</a></p>`
 }
 
-/** One form for each provider, so that buttons need no script. */
+/** The buttons. Each provider has its own form, so that they work without a script. */
 export function providerButtons(
   frame: Frame,
   offered: readonly { readonly id: string; readonly name: string }[],
@@ -63,7 +63,7 @@ export function providerButtons(
 export const nameOf = (frame: Frame, { email, name }: Pick<UpstreamPerson, 'email' | 'name'>): string =>
   email ?? name ?? frame.words.upstream.withoutName
 
-/** Asks a person whom no account is connected with for the proof of an account: an address from the provider is not enough. */
+/** Asks an unlinked person to prove an account here: a provider's address is no proof. */
 export function proofPage(
   frame: Frame,
   view: {

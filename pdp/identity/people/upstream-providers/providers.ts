@@ -1,4 +1,4 @@
-/** External OpenID providers where people may sign in, as administrators registered them. */
+/** External OpenID providers, registered by administrators, where people may sign in. */
 
 import type { Sql } from '../../../engine/store/directory.ts'
 import { lockJournal } from '../../../engine/store/journal-lock.ts'
@@ -21,12 +21,12 @@ export type ProviderDocument = {
   readonly scopes?: readonly string[]
   /** Domains of which one must have the person's verified address; absent: any address is accepted. */
   readonly email_domains?: readonly string[]
-  /** Organizations whose active members may use the provider; absent: everybody may. */
+  /** The organizations whose active members may use the provider; absent: everybody may. */
   readonly organizations?: readonly string[]
   readonly creates_accounts?: boolean
-  /** The organization whose clients manage the provider: a person who has anything elsewhere cannot sign in by it. */
+  /** The organization whose clients manage the provider. People who have something elsewhere cannot sign in by it. */
   readonly organization?: string
-  /** The provider's assertions are enough for clients here to get tokens for people who are connected with it. */
+  /** True: with the provider's assertions, clients here get tokens for linked people. */
   readonly identity_assertions?: boolean
   /** Values of the provider's `acr` that count as two factors. */
   readonly trusted_acr?: readonly string[]
@@ -36,7 +36,7 @@ export type ProviderWithSecret = IdentityProvider & { readonly secret: string | 
 export type IdentityProviders = {
   list(): Promise<readonly IdentityProvider[]>
   find(id: string): Promise<ProviderWithSecret | null>
-  /** Providers to offer on pages of this organization; null: of none. */
+  /** The providers for pages of this organization; null: pages of no organization. */
   offered(organization: string | null): Promise<readonly Pick<IdentityProvider, 'id' | 'name'>[]>
   /**
    * Stores a provider; false when it is new. `secret` null: the stored one stays. Throws PdpError `conflict` when another provider
@@ -81,7 +81,7 @@ export function createIdentityProviders(deps: {
     put: (id, { secret, ...document }, context) =>
       sql.transaction(async (tx) => {
         if (document.issuer === deps.issuer) throw new PdpError('conflict', 'this is our own issuer')
-        // The same key signs all our tokens, whose `iss` is our issuer: any of them could pass as our assertion for this client.
+        // Refused, because one key signs all our tokens with `iss` as our issuer: any of them could pass as our assertion for this client.
         if (document.client_id === deps.issuer && document.token_endpoint_auth_method === 'private_key_jwt')
           throw new PdpError('conflict', 'client_id is our own issuer')
         await appendJournal(tx, ENVIRONMENT, [{ kind: 'identity_provider', id, op: 'write' }], context)
@@ -115,7 +115,7 @@ export function createIdentityProviders(deps: {
 function sealedSecret(before: Row | undefined, wanted: ProviderDocument, given: string | null): string | null {
   if (WITHOUT_SECRET.has(wanted.token_endpoint_auth_method ?? '')) return null
   if (given !== null) return given
-  // A stored secret is kept only for the issuer and client that it was given for.
+  // A stored secret stays only while issuer and client are the same.
   const isSame = before?.document.issuer === wanted.issuer && before.document.client_id === wanted.client_id
   if (isSame && before.sealed !== null) return before.sealed
   throw new PdpError('request_invalid', 'client_secret is needed', {

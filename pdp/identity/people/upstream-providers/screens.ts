@@ -108,7 +108,7 @@ async function prove(parts: UpstreamParts, visit: AccountVisit, form: URLSearchP
   return askForSecond(parts, visit, { waiting: outcome.waiting, hidden })
 }
 
-/** After the proof with all that the account asks for, connects the two. */
+/** Links person and account, after a proof with all factors that the account demands. */
 async function proven(
   parts: UpstreamParts,
   visit: AccountVisit,

@@ -16,20 +16,20 @@ export type Way = Omit<AuthorizationSecrets, 'state'> & {
   readonly target: Target
   /** The person and the session that connect the provider; null: a person signs in. */
   readonly connects: { readonly user: string; readonly session: string } | null
-  /** Seconds since the epoch. */
+  /** The time of sealing in seconds since the epoch. */
   readonly at: number
 }
-/** A person of a provider with whom no account here is connected. */
+/** A provider's person who has no linked account here. */
 export type Stranger = {
   readonly provider: string
   readonly person: UpstreamPerson
   readonly target: Target
   readonly at: number
 }
-/** A person who signed in at the provider and whose second factor here is missing. */
+/** A person who signed in at the provider, but still lacks the second factor here. */
 export type Halfway = {
   readonly accountId: string
-  /** When the person signed in at the provider. */
+  /** The time of the sign-in at the provider. */
   readonly ts: number
   readonly at: number
   readonly provider: string
@@ -74,7 +74,7 @@ export function createSealed(deps: {
     }
   }
   const way = kept<Way>('away', WAY_SECONDS)
-  // The prefix `__Host-` would not allow to bind it to the interaction's path.
+  // This cookie lacks the prefix `__Host-`, which does not allow the interaction's path.
   const handed = 'portcullis_signed_in'
 
   return {
@@ -88,7 +88,7 @@ export function createSealed(deps: {
     /** Seals the target for a form of the sign-in page. */
     sealTarget: (target: Target): string => sealAs('target', target),
     openTarget: (sealed: string): Target | null => opened<Target>('target', sealed),
-    /** Hands the sign-in to the page of the interaction, by a cookie that no other path gets. */
+    /** Gives the sign-in to the interaction's page, in a cookie for its path only. */
     handOver(res: ServerResponse, uid: string, signedIn: SignedIn): void {
       const path = `${mountOf(issuer)}${PATHS.interaction}/${uid}`
       const sealed = sealAs(`signed in for ${uid}`, { signedIn, at: now() })

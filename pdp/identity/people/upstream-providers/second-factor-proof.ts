@@ -1,4 +1,4 @@
-/** The person's second factor here, on the page that proves the account: a code, a recovery code or a passkey. */
+/** The person's second factor, on the page that proves an account: a code, a recovery code or a passkey. */
 
 import type { View } from '../../html/page.ts'
 import { PAGE } from '../account/own-sign-in.ts'

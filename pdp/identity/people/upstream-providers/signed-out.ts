@@ -1,4 +1,4 @@
-/** Ends a person's sign-ins by a provider when it reports a sign-out there (OpenID Connect Back-Channel Logout 1.0). */
+/** Ends sign-ins by a provider that reports a sign-out (OpenID Connect Back-Channel Logout 1.0). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Queries } from '../../../engine/store/directory.ts'
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
@@ -49,9 +49,9 @@ export function createSignedOutElsewhere(deps: Deps): SignedOutElsewhere {
   async function end(token: string, { id, issuer, client_id: clientId }: IdentityProvider): Promise<void> {
     const expected = { issuer, clientId, keys: keysOf(issuer), algorithms: ALGORITHM_NAMES }
     await takeLogoutToken(token, expected, { memory, clock }, async ({ subject }) => {
-      // Without a subject the session cannot be found: the provider's session ids are not stored.
+      // The session is found by its subject only: providers' session ids are not stored.
       if (subject === null) throw new TokenError('token_invalid', 'it names no subject')
-      // Null: no account here is connected.
+      // The linked account here; null: there is none, so no sign-in ends.
       const user = await links.userOf({ issuer, subject })
       const sessions = user === null ? [] : await sql.query<{ uid: string }>(SESSIONS, [user, BY_PROVIDER.amr[0]])
       for (const { uid } of sessions) await revocations.revokeSession(uid, CONTEXT)

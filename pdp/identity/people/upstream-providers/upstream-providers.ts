@@ -70,7 +70,7 @@ export function createUpstreamProviders(deps: Deps): {
   }
 }
 
-/** Whether the person has anything elsewhere, roles of groups included. */
+/** True if the person has nothing elsewhere, not even by roles of groups. */
 function onlyIn({ directory, pdp }: Pick<Deps, 'directory' | 'pdp'>): UpstreamDeps['isOnlyIn'] {
   return async (user, organization) => {
     if (!(await directory.isOnlyIn(user, organization))) return false

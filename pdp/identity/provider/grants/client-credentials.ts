@@ -55,7 +55,7 @@ function grantedScope(client: Client, scope: string | undefined, atResource: Rea
   return asked.filter((s) => atResource.has(s)).join(' ') || undefined
 }
 
-/** The client's own organization or one below it; a client of the whole environment may name any or none. */
+/** The organization: the client's own or one below it. A client of the whole environment may name any, or none. */
 async function organizationOf(
   pdp: Pick<Pdp, 'ancestors'>,
   client: Client,
@@ -64,7 +64,7 @@ async function organizationOf(
   const own = client.portcullis_organization
   if (asked === undefined || asked === own) return own
   const ancestors = isId(asked) ? await pdp.ancestors(asked) : null
-  // The same message for an organization that does not exist and for one of others.
+  // Unknown and foreign organizations get the same message, so that it reveals nothing.
   if (ancestors === null || (own !== null && !ancestors.includes(own))) {
     throw new errors.InvalidRequest('organization is not one that the client may act in')
   }

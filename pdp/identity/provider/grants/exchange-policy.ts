@@ -1,4 +1,4 @@
-/** Decides which clients may exchange whose tokens, and for which resources (RFC 8693 section 5). All that is not named is refused. */
+/** Decides which clients may exchange whose tokens for which resources (RFC 8693 section 5). Everything else is refused. */
 import { type Client, errors } from 'oidc-provider'
 import type { Directory } from '../../../engine/store/directory.ts'
 import type { Pdp } from '../../../shared/domain/decision.ts'
@@ -14,9 +14,8 @@ export type ExchangePolicyDeps = {
 export type Exchange = { readonly client: Client; readonly subject: TokenRecord; readonly resource: string }
 
 /**
- * A client may exchange its own tokens, those that were sent to its app, and those of the clients that its registration
- * names; for the audience that the token has already, and for the resources that its registration names.
- * Throws InvalidRequest and InvalidTarget (RFC 8693 section 2.2.2).
+ * Allows a client's own tokens, tokens sent to its app, and tokens of clients in its registration; for the token's own audience and for
+ * resources in the registration. Throws InvalidRequest and InvalidTarget (RFC 8693 section 2.2.2).
  */
 export async function requireExchange(deps: ExchangePolicyDeps, exchange: Exchange): Promise<void> {
   if (!(await isTheirs(deps, exchange))) {

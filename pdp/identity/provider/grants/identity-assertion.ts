@@ -46,7 +46,7 @@ export function identityAssertionGrant(deps: Deps): (ctx: TokenEndpointGrantCont
         .filter((s) => resource.scopes.has(s))
         .join(' ') || undefined
     const organization = await organizationOf(deps, client, params.organization, asserted)
-    // The assertion is marked as used last, so that a request that is refused for another reason does not use it up.
+    // The assertion is used up only after all other checks, so that a refused request does not cost it.
     if (!(await provider.ReplayDetection.unique(asserted.issuer, asserted.jti, asserted.expiresAt)))
       throw new errors.InvalidGrant('the assertion was used before')
     const grantId = await deps.consent.grant(provider, {
@@ -103,7 +103,7 @@ function nameResource(params: Params, { resources }: Asserted): void {
   Object.assign(params, { resource: only })
 }
 
-/** The scopes of the token, within those of assertion and registration. A request without `scope` gets all of these. */
+/** The scopes of the token, limited by assertion and registration. A request without `scope` gets all of them. */
 function scopeOf(client: Client, asked: string | undefined, { scopes }: Asserted): readonly string[] {
   const registered = personScopes(splitScope(client.portcullis_scope))
   const allowed = scopes === null ? registered : registered.filter((s) => scopes.includes(s))

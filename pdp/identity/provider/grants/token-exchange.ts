@@ -91,7 +91,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
     })
     ctx.oidc.entity('AccessToken', token)
     const accessToken = await token.save()
-    // A revocation from now on also revokes the new token. One that happened just before would be older than it, so check once more.
+    // A revocation after this check also revokes the new token. One just before it would not, so the token is checked once more.
     if (await deps.introspection.isRevoked(subject)) throw new errors.InvalidRequest('subject_token is not active')
     ctx.body = buildTokenResponse(provider, {
       accessToken,
@@ -103,7 +103,7 @@ export function tokenExchangeGrant(deps: ExchangeDeps): (ctx: TokenEndpointGrant
   }
 }
 
-/** A token that is bound to a key needs a proof of the key also here (RFC 9449 section 7.1). */
+/** Requires the proof of the key if the token is bound to one (RFC 9449 section 7.1). */
 function requireKey(name: string, { jkt }: TokenRecord, proof: { readonly thumbprint: string } | undefined): void {
   if (jkt !== null && jkt !== proof?.thumbprint) {
     throw new errors.InvalidRequest(`the ${name} is bound to a key, and the request has no DPoP proof of it`)
@@ -201,7 +201,7 @@ async function childGrant(
     parentGrantId: subject.grantId,
     offline: subject.sessionUid === null,
   }
-  // In the parent's organization no membership is needed, because the grant ends with its parent.
+  // Within the parent's organization no membership is needed: the grant ends with its parent.
   if (organization === subject.organization) await bindings.bind(binding)
   else if (!(await bindings.bindMember(binding))) throw new errors.InvalidRequest(NOT_THEIRS)
   return grantId
@@ -222,8 +222,8 @@ function actingFor(
 }
 
 /**
- * The delegations by which the new token's actors act; none if the app requires none. Throws if one is missing, because the token
- * would be useless. The error says where the person can grant it.
+ * The delegations of the new token's actors; none if the app requires none. Throws for a missing one, without which the token would be
+ * useless; the error tells where the person can grant it.
  */
 async function delegationsOf(
   { issuer, delegations, resources }: ExchangeDeps,

@@ -6,25 +6,25 @@ import { PdpError } from '../../../shared/domain/errors.ts'
 import { tenantOf } from '../../../shared/domain/names.ts'
 import { RequestProblem } from '../http/status.ts'
 
-/** The time from the arrival of a question to its answer, at most. */
+/** The longest time from a question's arrival to its answer. */
 export const DECISION_MS = 1_000
 /**
- * How many questions are evaluated at once. One organization has at most three quarters of them. Measured beside a flood: with
- * 1,024 the p99 of other organizations was half of that with 2,048; with 512 some of their questions were refused.
+ * How many questions are evaluated at once; one organization has at most three quarters of them. Measured beside a flood: with 1,024 the
+ * p99 of other organizations was half of that with 2,048; with 512 some of their questions were refused.
  */
 const OPEN_MAX = 1_024
 /** How many questions of all organizations together may wait. */
 const WAITING_MAX = 16_384
-/** How long a question waits at most; WAIT_MS_BUSY once the queue has not been empty for WAIT_MS. */
+/** The longest wait of a question. If the queue has not been empty for this long, WAIT_MS_BUSY counts. */
 const WAIT_MS = 500
 const WAIT_MS_BUSY = 100
 const SWEEP_MS = 25
 
 export type Asker = { readonly organization: string | null; readonly client: string }
 export type Admission = {
-  /** Throws RequestProblem `overloaded`, PdpError `store_unavailable` if there is no answer in time, and what `work` throws. */
+  /** Runs `work` in its turn. Throws RequestProblem `overloaded`, PdpError `store_unavailable` if too late, and what `work` throws. */
   run<T>(asker: Asker, work: () => Promise<T>): Promise<T>
-  /** How many questions wait for their turn. */
+  /** How many questions wait. */
   readonly waitingCount: number
 }
 export type AdmissionOptions = {
@@ -35,7 +35,7 @@ export type AdmissionOptions = {
   readonly deadlineMs?: number
 }
 type Waiting = {
-  /** The tenant (`group`) and the client (`name`) that asked. */
+  /** The tenant (`group`) and the client (`name`) of the question. */
   readonly line: Line
   readonly sinceMs: number
   readonly start: () => void
@@ -104,7 +104,7 @@ function createWaitingQuestions({
 }) {
   /** Organizations take turns, and so do the clients of each. */
   const queue = new FairQueue<Waiting>()
-  /** Questions in the order of arrival: the oldest is refused first. */
+  /** Waiting questions in order of arrival, since the oldest is refused first. */
   const waiting = new Set<Waiting>()
   let busySinceMs = 0
   let timer: NodeJS.Timeout | null = null
@@ -119,7 +119,7 @@ function createWaitingQuestions({
   function shed(item: Waiting): void {
     queue.remove(item, item.line)
     forget(item)
-    // If nothing is answered at all, the cause is a store that does not answer, not too many questions.
+    // If no question at all gets an answer, the store is silent: then this is the cause, and not too many questions.
     const nowMs = clock()
     const waited = nowMs - item.sinceMs >= WAIT_MS_BUSY
     const stuck = waited && answeredMs() < item.sinceMs && nowMs - answeredMs() >= WAIT_MS
@@ -140,7 +140,7 @@ function createWaitingQuestions({
     has: (tenant: string) => queue.has(tenant),
     wait(line: Line): Promise<void> {
       if (waiting.size >= waitingMax) {
-        // The oldest of the client is refused, else of its tenant, else of all: whoever asks too much displaces its own questions.
+        // Refuses the client's oldest question, else its tenant's, else of all: a client's surplus displaces its own questions.
         const [oldestOfAll] = waiting
         const oldest = queue.oldest(line) ?? oldestOfAll
         if (oldest !== undefined) shed(oldest)
@@ -164,9 +164,9 @@ function createWaitingQuestions({
 /** The error of whatever waited too long. */
 export const unanswered = (): PdpError => new PdpError('store_unavailable', 'there was no answer in time')
 
-/** Limits how many slow or expensive requests are open at once: of one client, and twice as many of all clients of one tenant. */
+/** Bounds the slow or expensive requests that are open at once: per client, and twice as many per tenant. */
 export type Places = {
-  /** Throws RequestProblem `overloaded`. The returned function releases the place. */
+  /** Takes a place. The returned function releases it. Throws RequestProblem `overloaded`. */
   take(caller: Asker): () => void
 }
 

@@ -70,8 +70,8 @@ export function requireUnbound(caller: Pick<ManagementClient, 'organizationScope
 }
 
 /**
- * The organizations that the caller's lists may show: `within`: this one and all below it; `{}`: all; null: none, because the
- * caller is bound to two organizations of which neither is above the other.
+ * The organizations for the caller's lists. `within`: this one and all below it; `{}`: all; null: none, because the caller is bound to two
+ * organizations and neither is above the other.
  */
 export async function reachOf(
   { organizationScope }: Pick<ManagementClient, 'organizationScope'>,
@@ -82,7 +82,7 @@ export async function reachOf(
   return null
 }
 
-/** Whether the organization is the caller's or below it; null: the whole environment, which only an unbound caller is within. */
+/** True if the organization is the caller's own or below it. Null is the whole environment, where only unbound callers are. */
 export async function isWithin(
   { organizationScope }: Pick<ManagementClient, 'organizationScope'>,
   organization: string | null,
@@ -93,7 +93,7 @@ export async function isWithin(
   return organizationScope.every((bound) => ancestors?.includes(bound) === true)
 }
 
-/** Throws RequestProblem unless the organization is the caller's or below it. A bound caller does not learn which others exist. */
+/** Throws RequestProblem unless the organization is the caller's own or below it. The message does not reveal whether others exist. */
 export async function requireWithin(
   caller: Pick<ManagementClient, 'organizationScope'>,
   organization: string,

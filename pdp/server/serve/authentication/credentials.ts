@@ -39,7 +39,7 @@ export function tokenOfSubject(
 
 const ALGS = PROOF_ALGORITHMS.join(' ')
 
-/** Throws RequestProblem `token_missing`, with a challenge for each scheme, unless there is exactly one token. */
+/** The request's token. Throws RequestProblem `token_missing`, with a challenge per scheme, unless there is exactly one. */
 export function presentedToken(issuer: string, request: IncomingMessage): Credentials {
   try {
     return parseAuthorization(request.headersDistinct.authorization ?? [])
@@ -53,9 +53,8 @@ export function presentedToken(issuer: string, request: IncomingMessage): Creden
 }
 
 /**
- * True if the sender proved that it holds the token's key. False for a bound token that was sent as a bearer token: its
- * sender may be any resource server. A proof is valid for one call of this function.
- * Throws RequestProblem `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or
+ * True if the sender has proven the token's key. False for a bound token sent as a bearer token, whose sender may be any resource server. A
+ * proof is valid for one call. Throws RequestProblem `proof_missing`, `proof_invalid`, `proof_replayed`, `token_invalid` or
  * `replay_memory_unavailable`.
  */
 export async function provesKey(

@@ -9,10 +9,7 @@ import type { VerifyServiceAccount } from './service-account.ts'
 
 const SCOPE = 'decisions:ask'
 
-/**
- * `name` is unique. Callers of one `group` share its part of the limits; null: the caller belongs to the operator and shares with
- * nobody.
- */
+/** A caller with a unique `name`. Callers of a `group` share its limits; null: the operator's caller, which shares with no other. */
 export type GrpcCaller = { readonly name: string; readonly group: string | null }
 /** Throws RequestProblem `token_missing`, `token_invalid`, `scope_insufficient` or `permission_denied`, and PdpError. */
 export type AuthenticateCaller = (
@@ -67,7 +64,7 @@ async function serviceAccountOf(verify: VerifyServiceAccount, token: string): Pr
   try {
     return await verify(token)
   } catch (err) {
-    // The token may be one of our own issuer: introspection decides.
+    // Not refused yet: introspection decides whether this is a token of our own issuer.
     if (err instanceof TokenError) return null
     throw err
   }

@@ -22,7 +22,7 @@ export type People = {
   as<T>(person: Person, work: (authorization: string) => Promise<T>): Promise<T>
 }
 
-/** The value is a random ticket: nobody outside this process can know it, and it is deleted when the call that it was made for ends. */
+/** People by ticket: a random value that is known only in this process and is deleted at the end of its call. */
 export function createPeople(): People {
   const tickets = new Map<string, Person>()
   return {

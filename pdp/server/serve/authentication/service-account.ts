@@ -9,7 +9,7 @@ import { type Fetch, remoteKeys } from '../../../shared/token/remote-keys.ts'
 import { findSigner } from '../../../shared/token/signature.ts'
 import { RequestProblem } from '../http/status.ts'
 
-/** The audience that a projected token must have. */
+/** The audience of projected tokens for the PDP. */
 export const SERVICE_ACCOUNT_AUDIENCE = 'portcullis-pdp'
 const KEYS_REFRESH_MS = 60_000
 const KEYS_AGE_MAX_MS = 24 * 3_600_000
@@ -24,7 +24,7 @@ export type ServiceAccountSettings = {
   readonly jwks: string | null
   /** The accounts that may call: `namespace/name`, or `namespace/*` for every account of a namespace. */
   readonly callers: readonly string[]
-  /** A file with more callers, one on each line, which is read again while the PDP serves; null: there is none. */
+  /** A file with more callers, one per line, which is read again during operation; null: no file. */
   readonly callersFile: string | null
 }
 /** Returns the account as `namespace/name`. Throws TokenError, and RequestProblem `permission_denied` for an account that is not listed. */
@@ -47,7 +47,7 @@ export function createServiceAccounts(
     await findSigner(token, jws.header, { keys, algorithms: ALGORITHM_NAMES })
     const { namespace, name } = requireCurrent(jws.payload, deps.clock() / 1_000)
     const account = `${namespace}/${name}`
-    // Every workload of the cluster can get such a token, so the operator lists which accounts may call.
+    // The operator must list an account, because all workloads of the cluster can get such a token.
     const isIn = (names: ReadonlySet<string>): boolean => names.has(account) || names.has(`${namespace}/*`)
     if (isIn(admitted) || (listed !== null && isIn(await listed()))) return account
     throw new RequestProblem(
@@ -60,7 +60,7 @@ export function createServiceAccounts(
 const LISTED_MS = 1_000
 const LISTED_CHARACTERS_MAX = 2 * 1024 * 1024
 
-/** Callers that the file lists now; none while it cannot be read. Lines that name no caller are ignored. */
+/** The callers in the file at present; empty while it cannot be read. Other lines are ignored. */
 function listedCallers(path: string, clock: () => number): () => Promise<ReadonlySet<string>> {
   let last: { readonly atMs: number; readonly names: Promise<ReadonlySet<string>> } | null = null
   const read = async (): Promise<ReadonlySet<string>> => {

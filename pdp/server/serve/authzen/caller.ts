@@ -23,7 +23,7 @@ export type CallerDeps = CredentialDeps & {
   readonly recognize: (token: string) => Promise<TokenState>
   readonly directory: Directory
 }
-/** A caller with its token. `isUnbound` reads the client once: whether this is a service that is bound to no organization. */
+/** A caller with its token. `isUnbound`, read once: true for a service that is bound to no organization. */
 export type Asker = { readonly token: ActiveToken; isUnbound(): Promise<boolean> }
 /** `provenKey`: the sender proved that it holds the key that the token is bound to. `from`: the request, for the decision log. */
 export type Caller = Asker & { readonly provenKey: boolean; inactive(): RequestProblem; readonly from: AskedFrom }
@@ -60,8 +60,8 @@ function askerOf({ directory }: CallerDeps, token: ActiveToken): Asker {
 }
 
 /**
- * The organization that a question is about: the token's own, or the one that `context.organization` names, for a service that is
- * bound to none. Null: there is none, and everything is denied. Throws RequestProblem.
+ * The question's organization: the token's own, or `context.organization` for an unbound service. Null: none, so everything is denied.
+ * Throws RequestProblem.
  */
 export async function organizationOf({ token, isUnbound }: Asker, named: JsonValue): Promise<string | null> {
   if (named === null) return token.organization
@@ -72,13 +72,13 @@ export async function organizationOf({ token, isUnbound }: Asker, named: JsonVal
   return isId(named) ? named : null
 }
 
-/** Only a service that may ask about others sets the context of conditions: a person could claim any address or clearance. */
+/** True for a service that may ask about others. Only it sets the context: a person could claim any address or clearance. */
 export const setsContext = (token: ActiveToken): boolean =>
   token.subject.type === 'service' && token.scopes.has('decisions:read')
 
 /**
- * The subject of a question, or null if no subject of this organization can have this name. The type `identity` means the user or
- * service with that id, first of all the token's bearer. Throws RequestProblem when a person asks about somebody else.
+ * The subject of a question; null: no subject of this organization can have the name. The type `identity` means a user or service with that
+ * id, first of all the token's bearer. Throws RequestProblem when a person asks about another one.
  */
 export async function subjectOf(deps: CallerDeps, token: ActiveToken, entity: Entity): Promise<AskedSubject | null> {
   const subject = await find(deps, token, entity)

@@ -10,7 +10,7 @@ export type Evaluation = {
   readonly subject: Entity
   readonly action: string
   readonly resource: Entity
-  /** The value that the request gives for its organization, of any JSON type; null: none. */
+  /** The request's value for its organization, of any JSON type; null: no value. */
   readonly organization: JsonValue
   /** Parameters of conditions: properties of the entities, each name with its prefix; members of the request's context take precedence. */
   readonly parameters: JsonObject
@@ -21,7 +21,7 @@ export type Semantic = 'execute_all' | 'deny_on_first_deny' | 'permit_on_first_p
 export const objectOf = ({ type, id }: Entity): string | null =>
   isType(type) && isObjectId(id) ? `${type}:${id}` : null
 
-/** The relation that an action means, or null if it can mean none. For the type `route` it is an HTTP method, in lower case. */
+/** The relation for an action; null: no relation can fit. For the type `route`: an HTTP method in lower case. */
 export function relationOf(action: string, resourceType: string): string | null {
   const relation = resourceType === 'route' ? lowerAscii(action) : action
   return isRelationOrKey(relation) ? relation : null
@@ -47,8 +47,8 @@ export function readEvaluation(body: unknown, base = ''): Evaluation {
 }
 
 /**
- * Null for a request without items, which is one evaluation (section 7.1.1). An item that cannot be read is denied by itself; the
- * other items are still answered. Throws RequestProblem `request_invalid`.
+ * The items of a batch; null: it has no items, and so is one evaluation (section 7.1.1). An unreadable item is denied, and others are still
+ * answered. Throws RequestProblem `request_invalid`.
  */
 export function readBatch(
   body: unknown,
@@ -61,7 +61,7 @@ export function readBatch(
   for (const name of ENTITIES) if (defaults[name] != null) objectAt(defaults[name], `/${name}`)
   const items = evaluations.map((item: unknown, i) => {
     try {
-      // An item's entity replaces the default as a whole: nothing is merged below it.
+      // An item's entity replaces the whole default entity; their members are not merged.
       return readEvaluation({ ...defaults, ...present(objectAt(item, `/evaluations/${i}`)) }, `/evaluations/${i}`)
     } catch (err) {
       if (err instanceof RequestProblem) return err
@@ -88,7 +88,7 @@ export function readEntity(value: unknown, place: string): Entity {
   return { type: textAt(entity.type, `${place}/type`), id: textAt(entity.id, `${place}/id`) }
 }
 
-/** Reads the type of the entities that a search looks for. An `id` beside it is ignored. */
+/** The type of the entities for which a search looks; their `id` is ignored. */
 export function readType(value: unknown, place: string): string {
   const entity = objectAt(value, place)
   checkProperties(entity, place)
@@ -101,7 +101,7 @@ export function readAction(value: unknown, place: string): string {
   return textAt(action.name, `${place}/name`)
 }
 
-/** Reads the parameters `subject_<name>`, `resource_<name>` and `action_<name>` from the properties, then those of the context itself. */
+/** The parameters `subject_<name>`, `resource_<name>` and `action_<name>` from the properties, followed by those of the context. */
 export function readContext(request: JsonObject, base = ''): Pick<Evaluation, 'organization' | 'parameters'> {
   const own = request.context == null ? {} : objectAt(request.context, `${base}/context`)
   const entities = ['subject', 'resource', 'action'].flatMap((entity) => {

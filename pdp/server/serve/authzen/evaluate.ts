@@ -15,7 +15,7 @@ import { type Evaluation, objectOf, relationOf, type Semantic } from './entities
 export type EvaluateDeps = CallerDeps & { readonly answer: AnswerQuestion }
 export type Decision = { readonly decision: boolean; readonly context: JsonObject }
 
-/** `index`: the place of the permission in its group's question. */
+/** A permission and its `index` in the group's question, or an entitlement and its key. */
 type Placed = { readonly group: Group } & ({ readonly index: number } | { readonly key: string })
 type Group = {
   readonly organization: string | null
@@ -26,11 +26,11 @@ type Group = {
   readonly entitlements: string[]
   answer: Answer | null
 }
-/** Marks an item whose subject is unknown, or whose name no grant can have: it is denied, and the PDP is not asked about it. */
+/** Marks an item that is denied without a question to the PDP: its subject is unknown, or no grant can have its name. */
 const UNKNOWN = 'unknown'
 type Item = Placed | typeof UNKNOWN | RequestProblem
 
-/** One evaluation. Throws RequestProblem and PdpError. */
+/** The answer to one evaluation. Throws RequestProblem and PdpError. */
 export async function evaluateOne(deps: EvaluateDeps, caller: Caller, evaluation: Evaluation): Promise<Decision> {
   const groups = new Map<string, Group>()
   const item = await place(deps, caller, { evaluation, groups })
@@ -38,7 +38,7 @@ export async function evaluateOne(deps: EvaluateDeps, caller: Caller, evaluation
   return decisionOf(item)
 }
 
-/** One decision for each item, in order. An incomplete item is denied and does not affect the others. Throws RequestProblem and PdpError. */
+/** One decision per item, in order. An incomplete item is denied alone. Throws RequestProblem and PdpError. */
 export async function evaluateAll(
   deps: EvaluateDeps,
   caller: Caller,
@@ -51,9 +51,9 @@ export async function evaluateAll(
   return items.map(decisionOf)
 }
 
-/** All questions are asked at the same time, so that one read of the store serves them. */
+/** Asks all questions at once, so that one read of the store serves them. */
 async function askAll(deps: EvaluateDeps, caller: Caller, groups: Map<string, Group>): Promise<void> {
-  // Without any question, one is asked all the same, because it finds whether the token is revoked.
+  // Without items, one question is still asked: its answer tells whether the token is revoked.
   if (groups.size === 0) {
     const { organization, subject } = caller.token
     groupOf(groups, { organization, subject, context: null })

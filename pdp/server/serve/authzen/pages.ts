@@ -8,8 +8,8 @@ const LIMIT_MAX = 1_000
 const TOKEN_CHARACTERS_MAX = 4_096
 
 /**
- * `digest`: a digest of the question and its caller; a token continues only the search that it came from. `usual`: the limit of the
- * next page if its request gives none. An empty page (limit 0) passes on the limit of the page before.
+ * A page of a search. `digest`: of question and caller, because a token continues only its own search. `usual`: the next page's limit if
+ * the request has none. An empty page (limit 0) keeps the limit of the page before.
  */
 export type PageRequest = {
   readonly after: string | null

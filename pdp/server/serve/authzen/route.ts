@@ -133,7 +133,7 @@ function addCall(app: FastifyInstance, deps: AuthzenDeps, call: Call): void {
       body: { type: 'object', required: members, properties },
       response: { [SUCCESS.ok]: answered, default: PROBLEM_RESPONSE },
     },
-    // This schema only describes the API: entities.ts reads the body, because one unreadable item must not refuse the other items.
+    // The schema is only for the API description. entities.ts reads the body, so that an unreadable item does not refuse the others.
     validatorCompiler: () => () => true,
     onRequest: async (request) => {
       presentedToken(deps.issuer, request.raw)

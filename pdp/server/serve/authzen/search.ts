@@ -66,7 +66,7 @@ export async function searchResources(deps: SearchDeps, asker: Asker, body: unkn
   const question = ['resource', entity.type, entity.id, action, type]
   const { organization, context, page } = await scopeOf(asker, { request, question })
   const subject = await knownSubject(deps, { token, entity, organization })
-  // A list knows stored groups only. With groups of a token and a "but not", it could show what an evaluation denies.
+  // Refused: a list uses only stored groups, so with a token's groups and a "but not" it could show what an evaluation denies.
   if (token.memberships !== undefined)
     throw new RequestProblem(
       'permission_denied',
@@ -138,7 +138,7 @@ export async function searchActions(deps: SearchDeps, asker: Asker, body: unknow
   }
 }
 
-/** The kind of this search in its page tokens; the tokens of the other searches come from the lists that they use. */
+/** The kind of this search in page tokens. Other searches use the tokens of their lists. */
 const ACTIONS = ['actions'] as const
 const emptyPage = (page: PageRequest): SearchResponse => ({
   page: { next_token: formatPage(page, page.after), count: 0 },
@@ -157,7 +157,7 @@ async function scopeOf(
   return { organization, context, page: readPage(request.page, shortDigest(asked)) }
 }
 
-/** Null for a subject that does not exist: it has nothing, not even what `user:*` is granted. */
+/** The subject; null: it does not exist and so has nothing, not even what `user:*` has. */
 async function knownSubject(
   deps: SearchDeps,
   { token, entity, organization }: { token: ActiveToken; entity: Entity; organization: string | null },
@@ -176,7 +176,7 @@ async function listed(
 ): Promise<SearchResponse> {
   if (page.limit === 0) return emptyPage(page)
   const found = await readList(read, page)
-  // `user:*` is no entity: the member `public` of the context says that it was found.
+  // `user:*` is no entity, so the context's member `public` tells that it was found.
   const isPublic = found.items.some((item) => item.endsWith(':*'))
   const results = found.items.filter((item) => !item.endsWith(':*')).map(entityOf)
   const next = found.nextPageToken === null ? '' : formatPage(page, found.nextPageToken)
@@ -209,7 +209,7 @@ function entityOf(item: string): Entity {
   return { type: item.slice(0, colon), id: item.slice(colon + 1) }
 }
 
-/** All questions are asked at the same time, so that one read of the store serves them. */
+/** Asks all questions at once, so that one read of the store serves them. */
 function decideAll(
   pdp: Pdp,
   of: {

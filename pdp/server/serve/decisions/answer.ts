@@ -31,22 +31,22 @@ export type Question = {
   readonly withoutTuples?: readonly ContextualTuple[]
   readonly asOfMs?: number
   readonly context?: JsonObject
-  /** The app whose roles count; `*`: the token's app, or every app if the token has none. Absent: the token's app. */
+  /** The app whose roles count; `*`: the token's app, or all apps if the token has none. Absent: the token's app. */
   readonly app?: string
   /** Clients that act for the subject, the last one first, and the scopes of their token. For the bearer, those of the token count. */
   readonly actors?: readonly Actor[]
   readonly scopes?: readonly string[]
   /** The id of the request that led to the question; absent or empty: the caller did not say it. */
   readonly requestId?: string
-  /** The client whose request led to the question, as the caller says it. */
+  /** The client's address in the request behind the question, as the caller reports it. */
   readonly clientAddress?: string
-  /** The request's route, as the sidecar's route file writes it; absent or empty: none. */
+  /** The route of that request, as the sidecar's route file writes it; absent or empty: no route. */
   readonly route?: string
-  /** The trace of the request that led to the question (W3C Trace Context), if the caller says it. */
+  /** The trace of that request (W3C Trace Context), as the caller reports it. */
   readonly traceparent?: string
-  /** The caller was authenticated by its own credentials, not by the token that it asks about: it may set the context. */
+  /** True: the caller has credentials of its own, besides the token in question, and so may set the context. */
   readonly ownCaller?: boolean
-  /** The caller proved that it holds the key that the token is bound to. */
+  /** True: the caller has proven the key to which the token is bound. */
   readonly provenKey?: boolean
 }
 export type Answer = {
@@ -56,12 +56,12 @@ export type Answer = {
   readonly permissions: readonly PermissionResult[]
   readonly entitlements: ReadonlyMap<string, EntitlementResult | null>
   readonly decisionId: string
-  /** The position of the content that was read; null if nothing was. */
+  /** The journal position of the answer; null: nothing was read. */
   readonly revision: string | null
   readonly validUntilMs: number | null
   readonly acr: string | null
   readonly authTime: number | null
-  /** The app whose roles answered permission keys; null: none, or nothing was asked. */
+  /** The app whose roles answered permission keys; null: no app, or no question. */
   readonly app: string | null
 }
 
@@ -84,7 +84,7 @@ export function createAnswerQuestion(deps: QuestionDeps): AnswerQuestion {
   return (token, question) => answerQuestion(deps, token, question)
 }
 
-/** Calls `answer` when it is the caller's turn. Also throws RequestProblem `overloaded`. */
+/** Calls `answer` in the caller's turn. Throws also RequestProblem `overloaded`. */
 export function admitted(answer: AnswerQuestion, admission: Admission): AnswerQuestion {
   return (token, question) =>
     token.active
@@ -106,11 +106,11 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
   if (named !== null || question.explain || isSupposed || setsContext || setsApp)
     requireReader(token, question.provenKey === true)
   if (token.organization === null) {
-    // Everything is denied to it, but the answer says if it is active.
+    // Everything is denied for this subject, but the answer still tells whether the token is active.
     return denied({ token: (await deps.pdp.isRevoked(token)) ? null : token, question, decisionId })
   }
   const subject = named ?? token.subject
-  // Both are read at the same time. The subject of a token that is not revoked exists.
+  // Both reads run together. The subject of a token that is not revoked exists.
   const exists = named === null || existsAsSubject(deps.directory, named, token.organization)
   const deciding = deps.pdp.decide(requestOf(token, { question, organization: token.organization, subject }))
   const [isKnown, decision] = exists === true ? [true, await deciding] : await Promise.all([exists, deciding])
@@ -120,7 +120,7 @@ async function answerQuestion(deps: QuestionDeps, token: TokenState, question: Q
     : question.permissions.map((check) => refusedUnknown(check, subject, question.explain))
   const { entitlements, revision, validUntilMs, app } = decision
   const { organization, acr, authTime } = token
-  // No spread: it would take as long as the rest of this function.
+  // The members are listed: a spread would take as long as the rest of this function.
   return {
     active: true,
     subject,
@@ -146,7 +146,7 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
     permissions,
     entitlements,
     app: appOf(token, of.question),
-    // Audiences of the token would choose the app, although the question names one.
+    // The question names an app, so the token's audiences must not choose one.
     audiences: named === undefined || named === ANY_APP ? token.audiences : [],
     revocationKeys: token.revocationKeys,
     issuedAtMs: token.issuedAtMs,
@@ -167,7 +167,7 @@ function requestOf(token: ActiveToken, of: { question: Question; organization: s
   return request
 }
 
-/** False for a user or a client that the organization's directory does not have: a grant to everybody (`user:*`) is not for it. */
+/** True if the organization's directory has the user or client. A grant to everybody (`user:*`) is not for others. */
 export async function existsAsSubject(
   directory: Pick<Directory, 'exists'>,
   subject: AskedSubject,

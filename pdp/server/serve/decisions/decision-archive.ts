@@ -10,7 +10,7 @@ import type { AnswerObserver } from './observed-answers.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-/** How many denials and counts may wait for the next batch. Those beyond it are not stored; a line of the log says how many. */
+/** How many denials and counts may wait for the next batch. Further ones are not stored; the log has their number. */
 const DENIALS_MAX = 5_000
 const COUNTS_MAX = 10_000
 /** How many rows one statement deletes. */
@@ -26,7 +26,7 @@ export type DeniedDecision = {
   readonly relation: string
   readonly resource: string
   readonly reason: string
-  /** The route of the request; empty: none, or the caller did not say. `requestId` is empty in the same cases. */
+  /** The route of the request; empty: no route is known. `requestId` is then empty, too. */
   readonly route: string
   readonly requestId: string
   readonly decisionId: string
@@ -60,11 +60,11 @@ export type DecisionArchive = {
   ): Promise<readonly DeniedDecision[]>
   /** Routes and reasons, ordered by their denials in the last hour, then in the last day. */
   ranked(organization: string): Promise<readonly RankedDenials[]>
-  /** Each minute of the last hour that had decisions. */
+  /** The decisions of each minute in the last hour that had any. */
   perMinute(
     organization: string,
   ): Promise<readonly { readonly minuteMs: number; readonly allowed: number; readonly denied: number }[]>
-  /** Writes what waits. It never rejects: decisions that cannot be written are lost, and the log says so. */
+  /** Writes all that waits. Never rejects: if a write fails, the decisions are lost here and the log says so. */
   flush(): Promise<void>
   /** Deletes decisions that are older than `keptDays`. */
   trim(keptDays: number): Promise<void>
@@ -93,7 +93,7 @@ export function createDecisionArchive({ sql, log }: { readonly sql: Queries; rea
         if (denials.length > 0) await insertDenials(sql, denials)
         if (counts.length > 0) await addCounts(sql, counts)
       } catch (err) {
-        // These decisions are lost here, but the log of the process has them too.
+        // These decisions are lost for the archive, but the process's log has them.
         log.warn({ event: 'decisions_not_kept', decisions_count: denials.length, err })
       }
     },
@@ -114,7 +114,7 @@ function createBatch(): { readonly add: AnswerObserver['answered']; readonly tak
     of: { readonly atMs: number; readonly route: string; readonly reason: string },
   ): void {
     const minuteMs = Math.floor(of.atMs / MINUTE_MS) * MINUTE_MS
-    // The route comes from outside, so it stands last: no other part can contain a line break.
+    // The route comes last, because only this part comes from outside and could contain a line break.
     const key = `${organization}\n${minuteMs}\n${of.reason}\n${of.route}`
     const known = counts.get(key)
     if (known !== undefined) known.count += 1

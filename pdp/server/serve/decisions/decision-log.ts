@@ -7,7 +7,7 @@ import type { Log } from '../../../shared/process/log.ts'
 import type { Answer, Question } from './answer.ts'
 import type { AnswerObserver } from './observed-answers.ts'
 
-/** `logsAllowed`: whether a question whose parts were all allowed gets a line. Each denial gets one. */
+/** Logs a line for each denial. `logsAllowed`: true if a question whose parts are all allowed gets a line, too. */
 export function logDecisions(log: Log, logsAllowed = (): boolean => true): AnswerObserver {
   return {
     answered({ token, question, answer, durationMs }) {
@@ -52,7 +52,7 @@ export function actingFor(token: TokenState, { subject, actors: named, scopes = 
     : { actors: actors.map(({ id }) => id), scopes: own === null ? scopes : [...own.scopes] }
 }
 
-/** Whether a log keeps all that the answer depended on. It keeps no context, no contextual tuples and no groups of the token. */
+/** True if a log has all facts behind the answer: logs have no context, contextual tuples or groups of the token. */
 export const isWhole = (token: TokenState, question: Question): boolean =>
   question.context === undefined &&
   (question.contextualTuples ?? NONE).length === 0 &&

@@ -12,19 +12,19 @@ export type KeptDecision = {
   readonly decisionId: string
   /** The id of the request that led to the question; null: the caller did not say. */
   readonly requestId: string | null
-  /** The route of the sidecar's route file; null: none, or the caller did not say. */
+  /** The route in the sidecar's route file; null: unknown. */
   readonly route: string | null
   readonly clientId: string | null
   readonly subject: string | null
   readonly organization: string | null
-  /** The app whose roles answered permission keys; `*`: every app; null: none. */
+  /** The app whose roles answered permission keys; `*`: all apps; null: none. */
   readonly app: string | null
   readonly acting: ActingFor
   readonly permissions: readonly KeptPermission[]
   readonly entitlements: readonly { readonly key: string; readonly present: boolean }[]
   readonly isInactive: boolean
   readonly durationMs: number
-  /** False: the question had parts that are not kept; without them it may be answered differently. */
+  /** True if the ring keeps all parts of the question. Without a missing part, the answer could be different. */
   readonly isWhole: boolean
 }
 export type DecisionRing = {
@@ -40,7 +40,7 @@ const CHARACTERS_MAX = 16_000_000
 const DECISION_CHARACTERS = 256
 const CHECK_CHARACTERS = 64
 
-/** `countMax` 0 keeps nothing. A large decision may displace several others. */
+/** Keeps the last `countMax` decisions; 0: none. A large decision may replace several others. */
 export function createDecisionRing(countMax: number, charactersMax = CHARACTERS_MAX): DecisionRing {
   const kept: (Omit<KeptDecision, 'number'> | undefined)[] = []
   let [first, count, characters] = [0, 0, 0]

@@ -2,12 +2,12 @@
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import type { Answer, AnswerQuestion, Question } from './answer.ts'
 
-/** Times include the wait for the question's turn. */
+/** A question with its answer and times, which include its wait. */
 export type Observed = {
   readonly token: TokenState
   readonly question: Question
   readonly answer: Answer
-  /** When the question arrived, in milliseconds since the epoch. */
+  /** The question's arrival in milliseconds since the epoch. */
   readonly startedMs: number
   readonly durationMs: number
 }

@@ -1,4 +1,4 @@
-/** Puts together the steps of a question, from the outer to the inner: its span, its observers, its turn, and the decision. */
+/** Joins the steps around a question, from the outer to the inner: span, observers, wait, decision. */
 import type { Spans } from '../../../shared/process/tracing/spans.ts'
 import type { Admission } from '../authentication/admission.ts'
 import { type AnswerQuestion, admitted } from './answer.ts'

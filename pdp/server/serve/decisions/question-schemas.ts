@@ -7,7 +7,7 @@ import { object, TIMESTAMP, text } from '../http/schemas.ts'
 import { RequestProblem } from '../http/status.ts'
 import type { Question } from './answer.ts'
 
-/** The limit is above that of any name, so that the engine refuses a name that is too long and says what is wrong. */
+/** A name in a request. The limit exceeds that of real names, so that the engine refuses a longer one with a good message. */
 export const NAME = { type: 'string', maxLength: 1_024 } as const
 
 const SUBJECT_PARTS = object(
@@ -26,7 +26,7 @@ export const ASKED_SUBJECT = {
 } as const
 export type SubjectBody = string | AskedSubject
 
-/** Throws RequestProblem for a text that is no subject. */
+/** Reads a subject. Throws RequestProblem for a text that is none. */
 export function readSubject(body: SubjectBody): AskedSubject {
   if (typeof body !== 'string') return body
   if (!isSubject(body))
@@ -55,7 +55,7 @@ const CONTEXTUAL_TUPLES = {
     'Tuples that count in this question only: type:id#relation@subject, or the same in parts. They count for relations, and never for memberships, roles or permission keys.',
 } as const
 
-/** Members of a question that suppose another state than the stored one. */
+/** Members by which a question assumes another state than the stored one. */
 export const SUPPOSED = {
   contextual_tuples: CONTEXTUAL_TUPLES,
   without_tuples: {
@@ -107,7 +107,7 @@ export type SupposedBody = {
   readonly as_of?: string
 }
 
-/** Converts these members to those of a question. Throws RequestProblem with the place of each item that is no tuple. */
+/** Reads these members. Throws RequestProblem with the position of each item that is no tuple. */
 export const readSupposed = ({
   contextual_tuples: added = [],
   without_tuples: removed,

@@ -126,10 +126,7 @@ const ANSWER = {
   },
 }
 
-/**
- * Pages of any origin may call it, because it takes tokens and never cookies. Set on the raw response, so that errors have the
- * fields too.
- */
+/** Lets pages of any origin call: calls take tokens, never cookies. Set on the raw response, so that errors have these fields, too. */
 const CORS = Object.entries({
   'access-control-allow-origin': '*',
   'access-control-allow-headers': 'Authorization, DPoP, Content-Type',
@@ -174,7 +171,7 @@ export function addDecisions(
     handler: async (request, reply) => {
       const presented = presentedToken(deps.issuer, request.raw)
       const token = await deps.recognize(presented.token)
-      // A resource server cannot prove the key of a token that it received, and may ask about the bearer without a proof.
+      // A resource server may ask about a token's bearer without proof: it cannot prove the key of a token that it received.
       const provenKey = token.active && (await provesKey(deps, request.raw, { ...presented, state: token }))
       const { permissions = [], entitlements = [], subject: named, explain = false } = request.body
       const subject = named === undefined ? null : readSubject(named)

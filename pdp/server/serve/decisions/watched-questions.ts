@@ -12,17 +12,17 @@ import type { Answer, AnswerQuestion, Question } from './answer.ts'
 const INTERVAL_MS = 50
 const PAUSE_MS_MAX = 250
 const QUESTIONS_MAX = 100_000
-/** How many logs one statement reads. ASKED_AT_ONCE: how many questions are evaluated at the same time. */
+/** How many logs one statement reads. ASKED_AT_ONCE: how many questions are evaluated at once. */
 const LOGS_PER_STATEMENT = 1_000
 const ASKED_AT_ONCE = 256
-/** Logs whose changes may change any answer: tokens and clients, the tree, roles and models. */
+/** Logs whose changes may affect all answers: tokens and clients, the tree, roles and models. */
 const COMMON_LOGS: readonly JournalId[] = [TOKENS, DIRECTORY, ENVIRONMENT]
 
 export type WatchedDeps = {
   readonly store: Pick<Store, 'vector'>
   readonly pdp: Pick<Pdp, 'ancestors'>
   readonly recognize: (token: string) => Promise<TokenState>
-  /** Answers without a line in the log, because most evaluations find nothing new. */
+  /** Answers a question without a log line, because most evaluations find no change. */
   readonly answer: AnswerQuestion
   /** Milliseconds since the epoch. */
   readonly clock: () => number
@@ -31,15 +31,15 @@ export type WatchedDeps = {
   readonly intervalMs?: number
 }
 export type WatchedQuestion = {
-  /** The token, or its state if the caller knows it already. */
+  /** The token, or its state if the caller has read it. */
   readonly token: string | TokenState
   readonly question: Question
   /**
-   * Called with the first answer, then whenever the answer changes, at its `valid_until`, and after an error. Returns false
-   * when the answer could not be sent: the question is then evaluated again.
+   * Gets the first answer, each changed one, one at its `valid_until`, and one after an error. False: the answer could not be sent, so the
+   * question is evaluated again.
    */
   readonly onAnswer: (answer: Answer) => boolean
-  /** The question could not be evaluated: the last answer is in doubt until the next `onAnswer`. Called once for an outage. */
+  /** Is called once per outage: the question cannot be evaluated, and its last answer is in doubt until the next `onAnswer`. */
   readonly onError: (err: unknown) => void
 }
 export type WatchedQuestions = {
@@ -53,13 +53,13 @@ type Item = WatchedQuestion & {
   /** The organization and its ancestors. */
   logs: readonly JournalId[]
   organization: string | null
-  /** The fingerprint of the last answer; null: there is none yet, or it is in doubt. */
+  /** The fingerprint of the last answer; null: no answer yet, or one in doubt. */
   lastAnswer: string | null
-  /** False until a poll that began after the answer found nothing newer. */
+  /** True after a poll that began after the answer has found no change. */
   settled: boolean
   failing: boolean
   asking: boolean
-  /** When the answer may change without a write; null: never. */
+  /** The time when the answer may change without a write; null: never. */
   dueAtMs: number | null
 }
 const NEW = {
@@ -73,7 +73,7 @@ const NEW = {
   dueAtMs: null,
 } as const
 
-/** One poll at a time serves all questions of all callers, so more questions need memory, not statements. */
+/** Watches questions of all callers with one poll, so that more questions cost memory, not statements. */
 export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   const { intervalMs = INTERVAL_MS } = deps
   const items = new Set<Item>()
@@ -84,7 +84,7 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
   async function run(): Promise<void> {
     let tookMs = 0
     while (items.size > 0 && !closing.signal.aborted) {
-      // After a poll of many questions follows a pause of the same length, so that the process has time for other work.
+      // A long poll is followed by an equally long pause, so that the process has time for other work.
       const pauseMs = Math.max(Math.min(tookMs, PAUSE_MS_MAX), waitMs(items, deps.clock(), intervalMs))
       await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined)
       const beganMs = performance.now()
@@ -113,7 +113,7 @@ export function createWatchedQuestions(deps: WatchedDeps): WatchedQuestions {
       const item: Item = { ...asked, ...NEW }
       items.add(item)
       void askAgain(deps, item, { stateOf: deps.recognize, treeMoved: true }).then(() => {
-        // The next poll cannot tell changes before this answer from changes after it, so it evaluates once more.
+        // A change may lie before or after this answer: the next poll cannot tell, so it evaluates once more.
         item.settled = false
       })
       running ??= run()
@@ -224,9 +224,9 @@ async function readPositions(
 
 const nameOf = ({ revision, writeId }: JournalPosition): string => `${revision} ${writeId}`
 
-/** The parts of an answer that a caller acts on. Versions and revisions change with every write and mean nothing alone. */
+/** A digest of the parts that callers act on. Versions and revisions are left out: each write changes them. */
 function fingerprint(answer: Answer): string {
-  // Only a hash is kept for each question, because the values themselves may be large.
+  // Only the hash is kept for each question, since answers may be large.
   return hash('sha256', textOf(answer), 'base64url')
 }
 

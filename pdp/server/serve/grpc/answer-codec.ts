@@ -23,9 +23,9 @@ export type AnswerOrError = { readonly answer: Answer } | { readonly error: stri
 export type StreamAnswer = { readonly id: number; readonly outcome: AnswerOrError }
 
 export function createAnswerEncoder(): {
-  /** A DecideResponse. */
+  /** The bytes of a DecideResponse. */
   one(answer: Answer): Buffer
-  /** A DecideStreamResponse. */
+  /** The bytes of a DecideStreamResponse. */
   all(answers: readonly StreamAnswer[]): Buffer
 } {
   const written = createMessageWriter()
@@ -119,7 +119,7 @@ function entitlementMessage(result: EntitlementResult | null) {
   return create(EntitlementResultSchema, { value: copyObject(result.value), version: BigInt(result.version) })
 }
 
-// The generated type is mutable; ours is readonly.
+// A copy for the types: the generated one is mutable, ours is readonly.
 function copyObject(value: JsonObject): StructValue {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copy(member)]))
 }

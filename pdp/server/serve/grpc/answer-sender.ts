@@ -5,20 +5,20 @@ import type { Holding } from './budgets.ts'
 import type { StreamRequest } from './questions.ts'
 import { createOutcomeWeight } from './weights.ts'
 
-/** Above one of these limits the stream is not read until answers have been sent: flow control then slows the caller. */
+/** Limits above which the stream is not read until answers are sent: flow control then slows the caller. */
 const OPEN_QUESTIONS_MAX = 2_048
 const STREAM_BYTES_MAX = 8 * 1024 * 1024
 /** The most in one message, unless one answer alone is larger: far below the 4 MiB that gRPC clients accept. */
 const MESSAGE_BYTES_MAX = 1024 * 1024
 
-/** Each write becomes one message. */
+/** A stream on which each write becomes one message. */
 export type StreamCall = ServerDuplexStream<StreamRequest, readonly StreamAnswer[]>
 export type Outbox = {
   /** Counts one more question, until a `reply` or `forget` with the same weight. False: there is no room; reply with weight 0. */
   expect(weight: number): boolean
-  /** False when there was no room for the answer: `overloaded` was sent instead. */
+  /** Sends an answer; false: there was no room, so `overloaded` was sent instead. */
   reply(id: number, outcome: AnswerOrError, weight: number): boolean
-  /** A question was cancelled before its `reply`. */
+  /** A question was cancelled before its `reply`, so its weight is free again. */
   forget(weight: number): void
   /** A newer answer to a watched question; returns what `reply` returns. A caller that reads slowly gets only the latest. */
   update(id: number, outcome: AnswerOrError): boolean
@@ -107,7 +107,7 @@ function onceATick(work: () => void): () => void {
   return () => {
     if (isPlanned) return
     isPlanned = true
-    // Not setImmediate: HTTP/2 writes in an immediate of its own, so the answer would be one turn of the event loop late.
+    // setImmediate would be one pass of the event loop too late, because HTTP/2 writes in an immediate of its own.
     process.nextTick(() => {
       isPlanned = false
       work()
@@ -115,7 +115,7 @@ function onceATick(work: () => void): () => void {
   }
 }
 
-/** The bytes of open questions, and those of answers that the transport has not taken yet. */
+/** Counts the bytes of open questions, and of answers that the transport has not taken. */
 function createHeldBytes(holding: Pick<Holding, 'take' | 'give'>) {
   const weightOf = createOutcomeWeight()
   let heldBytes = 0
@@ -143,7 +143,7 @@ function createHeldBytes(holding: Pick<Holding, 'take' | 'give'>) {
       const weight = weightOf(outcome)
       return take(weight) ? { id, outcome, weight } : { id, outcome: { error: 'overloaded' }, weight: 0 }
     },
-    /** Returns a function that is called when the transport took the bytes. After `close`, which gave the bytes back, it returns false. */
+    /** Counts bytes. The returned function is called when the transport has taken them; false after `close`, which frees all. */
     send(bytes: number): () => boolean {
       sendingBytes += bytes
       return () => {

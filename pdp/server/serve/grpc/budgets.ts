@@ -12,7 +12,7 @@ type Kind = keyof typeof TOTALS
 type Counts = { [kind in Kind]: number }
 
 export type Holding = {
-  /** Takes nothing and returns false if that would exceed a limit. */
+  /** Takes the amount; false: it would exceed a limit, and nothing was taken. */
   take(kind: Kind, amount: number): boolean
   give(kind: Kind, amount: number): void
 }
@@ -34,7 +34,7 @@ export function hold(holding: Holding, kind: Kind, amount: number): (() => void)
 
 export function createBudgets(totals: { readonly [kind in Kind]: number } = TOTALS): Budgets {
   const all = none()
-  /** Amounts that are held, by the name of the caller or group. */
+  /** The amounts in use, by the name of the caller or group. */
   const shares = new Map<string, Counts>()
 
   return {

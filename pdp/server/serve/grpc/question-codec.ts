@@ -7,7 +7,7 @@ import type { Question } from '../decisions/answer.ts'
 import { parseJson } from '../http/json.ts'
 import { RequestProblem } from '../http/status.ts'
 
-/** Reads a question of the stream, which is always about the token's bearer. The message is used as it is: nobody changes it. */
+/** Reads a question about the token's bearer. The message's own parts are used, so it must not be changed. */
 export function readStreamQuestion(
   asked: Pick<Question, 'permissions' | 'entitlements'> & {
     readonly context: string
@@ -36,7 +36,7 @@ export function readStreamQuestion(
   }
 }
 
-/** Throws RequestProblem `request_invalid`. */
+/** Reads the context. Throws RequestProblem `request_invalid`. */
 function readContext(text: string, name: string): JsonObject {
   const value = parseJson(text)
   if (isJsonObject(value)) return value
@@ -49,7 +49,7 @@ export function readRequest(request: DecideRequest): Question {
   return { ...readStreamQuestion(request), subject, explain, contextualTuples: contextualTuples.map(readTuple) }
 }
 
-/** An empty relation means that there is none. */
+/** An empty relation means a subject without relation. */
 const readSubject = ({ type, id, relation }: Subject): AskedSubject =>
   relation === '' ? { type, id } : { type, id, relation }
 

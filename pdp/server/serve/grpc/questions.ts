@@ -18,23 +18,23 @@ export type StreamQuestion = {
   readonly watched: boolean
   /** The id that the caller gives the request; it is not verified. */
   readonly requestId: string
-  /** The trace that the caller names; empty: none. */
+  /** The caller's trace; empty: no trace. */
   readonly traceparent: string
-  /** The address that the caller says; empty: unknown. */
+  /** The client's address as the caller reports it; empty: unknown. */
   readonly clientAddress: string
-  /** The route that the caller names; empty: none. */
+  /** The route as the caller reports it; empty: no route. */
   readonly route: string
-  /** The organization in which a guest is asked about; empty: the question is about the token's bearer. */
+  /** A guest's organization; empty: the question is about the token's bearer. */
   readonly guest: string
 }
 export type StreamRequest = {
   readonly tokens: readonly TokenHandle[]
   readonly questions: readonly StreamQuestion[]
-  /** Ids of watched questions. */
+  /** Ids of watched questions to end. */
   readonly cancel: readonly number[]
 }
 
-/** Small members take many times their bytes once they are decoded. */
+/** How many members a message may have: small members take many times their bytes after decoding. */
 const MEMBERS_MAX = 100_000
 
 /** Decodes a DecideStreamRequest. Throws Error if the bytes are not one, or have too many members. */

@@ -1,4 +1,4 @@
-/** The routes of connected sidecars, as each sidecar reports them. They are shown to people; no decision uses them. */
+/** The routes of connected sidecars, as they report them. They are shown to people, and no decision uses them. */
 
 import { create } from '@bufbuild/protobuf'
 import type { ServerDuplexStream } from '@grpc/grpc-js'
@@ -17,7 +17,7 @@ const ROUTES_MAX = 2_000
 const WARNINGS_MAX = 100
 /** The longest text of a table, in characters. */
 const TEXT_MAX = 2_048
-/** The bytes that a route counts for, besides its texts. */
+/** The bytes for a route besides its texts, as counted for the limit. */
 const ROUTE_BYTES = 256
 const TRY_MS = 2_000
 const TRIALS_MAX = 16
@@ -36,27 +36,27 @@ export type ReportedRoute = {
 }
 export type Trial = { readonly method: string; readonly target: string; readonly claims: string }
 export type Tried = {
-  /** The id of the route that the trial request leads to; empty: none. */
+  /** The id of the trial request's route; empty: no route. */
   readonly route: string
   readonly parameters: readonly string[]
   readonly asks: readonly string[]
-  /** The code of the denial; empty: the sidecar denies nothing before it asks the PDP. */
+  /** The code of the sidecar's denial; empty: the sidecar would ask the PDP. */
   readonly denial: string
 }
 export type ReportedSidecar = {
-  /** In Kubernetes `namespace/Pod/process`: the namespace is that of the service account that was verified. */
+  /** In Kubernetes `namespace/Pod/process`, with the namespace of the verified service account. */
   readonly name: string
   readonly resource: string
   readonly fileHash: string
   /** The name of the caller that the sidecar authenticated as. */
   readonly caller: string
   readonly connectedMs: number
-  /** When the sidecar reported this table, in milliseconds since the epoch. */
+  /** The time of the sidecar's report in milliseconds since the epoch. */
   readonly loadedMs: number
   readonly routes: readonly ReportedRoute[]
   /** How many routes are not in `routes`, because there are too many. */
   readonly leftOut: number
-  /** How many tests the route file has; 0: none, or too many to be run. */
+  /** How many tests the route file has; 0: none, or too many to run. */
   readonly tests: number
   readonly warnings: readonly string[]
   /** Lets the sidecar say what it would do with a request. Null: it did not answer in time, or has too many trials open. */

@@ -49,7 +49,7 @@ import { createOutcomeWeight, type OutcomeWeight, questionWeight } from './weigh
 const MESSAGE_BYTES_MAX = 1_048_576
 const DRAIN_TIMEOUT_MS = 5_000
 const RECHECK_INTERVAL_MS = 30_000
-/** The caller on loopback, where nobody is authenticated. */
+/** The caller on loopback, where no authentication is needed. */
 const LOCAL: GrpcCaller = { name: 'this machine', group: null }
 const RETRY_PUSHBACK_MS = '1000'
 
@@ -59,12 +59,12 @@ export type GrpcDeps = {
   readonly watched: WatchedQuestions
   /** Authenticates callers, except on loopback, where only this machine can call. */
   readonly authenticate: AuthenticateCaller
-  /** The certificate; null: plain text. */
+  /** The server's certificate; null: plain text. */
   readonly tls: ReloadedTls | null
   readonly log: Log
-  /** Takes the reports of sidecars; absent: they are refused, because nobody would look at them. */
+  /** Takes reports of sidecars; absent: they are refused, since they would not be shown. */
   readonly routes?: RouteReports | null
-  /** The amounts that callers may hold at once; default: the limits of a process. */
+  /** The amounts that callers may use at once; default: the limits of a process. */
   readonly budgets?: Pick<Budgets, 'of'>
   /** The time for a call of Decide, and for the authentication of a stream. Default: that of a decision. */
   readonly deadlineMs?: number
@@ -74,10 +74,7 @@ export type GrpcDeps = {
 /** `address`: the `host:port` on which it listens. */
 export type GrpcServer = { readonly address: string; close(): Promise<void> }
 
-/**
- * Without TLS it serves on loopback only.
- * Throws StartError for a non-loopback address without TLS, or if it cannot listen on the address.
- */
+/** Starts the server, without TLS only on loopback. Throws StartError for another address without TLS, and when it cannot listen. */
 export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Promise<GrpcServer> {
   const local = isLoopback(listen.host)
   if (!local && deps.tls === null) {
@@ -90,7 +87,7 @@ export async function startGrpcServer(deps: GrpcDeps, listen: ListenAddress): Pr
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_concurrent_streams': 1_000,
     'grpc.keepalive_permit_without_calls': 1,
-    // Channelz counts for a debugging service that is not served here, and takes a quarter of the library's time for a call.
+    // Channelz is off: its debugging service is not served here, and its counting takes a quarter of the library's time per call.
     'grpc.enable_channelz': 0,
   })
   const streams = addDecisionService(server, deps, local ? null : deps.authenticate)
@@ -134,7 +131,7 @@ function addDecisionService(
     const holding = budgets.of(caller)
     const release = hold(holding, 'streams', 1)
     if (release === null) throw tooManyStreams()
-    // The header is sent at once: callers compare their clock with its Date field.
+    // The header is sent now, because callers compare their clock with its Date field.
     call.sendMetadata(new Metadata())
     const { group } = caller
     streams.follow(call, serveStream(call, { recognize, answer, watched, group, holding, problemCode }), release)
@@ -181,7 +178,7 @@ function addDecisionService(
   return streams
 }
 
-/** The open streams, whose callers are authenticated again from time to time. */
+/** The open streams, whose callers are authenticated again at an interval. */
 function createStreams(authenticate: AuthenticateCaller | null, recheckIntervalMs: number) {
   const streams = new Set<OpenStream>()
   let draining = false
@@ -237,10 +234,7 @@ async function decide(
   return answer
 }
 
-/**
- * Holds bytes until the answer has left or the caller is gone, or until the returned function is called.
- * Throws RequestProblem `overloaded`.
- */
+/** Counts bytes until the answer is sent, the caller has left, or the returned function is called. Throws RequestProblem `overloaded`. */
 function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => void {
   const http2 = Reflect.get(Object(Reflect.get(call, 'call')), 'stream')
   return (budget, weight) => {
@@ -254,13 +248,13 @@ function holdUntilEnd(call: object): (budget: Holding, weight: number) => () => 
 
 const tooManyStreams = (): RequestProblem => new RequestProblem('overloaded', 'too many streams are open')
 
-/** A caller that is not authenticated yet. Anybody can have many addresses, so all strangers share one group's part of the limits. */
+/** A caller before authentication. All such callers share one group's limits, because a stranger can have many addresses. */
 const strangerOf = (call: Pick<ServerCall, 'getPeer'>): GrpcCaller => ({
   name: `address ${call.getPeer().replace(/:\d+$/, '')}`,
   group: 'strangers',
 })
 
-/** A stream that is not read would buffer 16 messages, which no budget counts. */
+/** Lets an unread stream buffer only one message instead of 16, which no budget would count. */
 function keepOneMessage(call: object): void {
   const state: unknown = Reflect.get(call, '_readableState')
   if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', 1)

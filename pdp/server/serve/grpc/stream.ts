@@ -1,4 +1,4 @@
-/** One `DecideStream`: many questions over one connection, answered in any order; watched questions are answered repeatedly. */
+/** A `DecideStream`: many questions over one connection, with answers in any order, and repeated answers to watched questions. */
 import type { TokenState } from '../../../identity/issuer/tokens/token-state.ts'
 import { tenantOf } from '../../../shared/domain/names.ts'
 import { tenantGroup } from '../authentication/grpc-callers.ts'
@@ -31,7 +31,7 @@ export type StreamDeps = {
   readonly problemCode: (err: unknown) => string
 }
 export type OpenStream = {
-  /** Answers the questions that it has taken, takes no more, and ends the stream. */
+  /** Answers the questions already taken, takes no others, and ends the stream. */
   drain(): void
 }
 
@@ -80,7 +80,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   }
 
   call.on('data', (message: StreamRequest) => {
-    // Reading on would keep the stream open. The caller sees the stream end in order, and asks another PDP.
+    // No further message is read, so that the stream can end in order. The caller then asks another PDP.
     if (draining) return
     for (const { handle, token } of message.tokens) handles.define(handle, token)
     // Questions of one message share one read of each token's state, which begins after the message arrived.
@@ -95,7 +95,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
     for (const { id } of message.questions.slice(QUESTIONS_PER_MESSAGE_MAX)) refuse(id, 'request_too_large')
   })
   call.on('end', drain)
-  // Frees what the stream holds when it ends or the caller is gone.
+  // Frees all that the stream holds when it ends or its caller leaves.
   for (const event of ['cancelled', 'close', 'error', 'finish']) {
     call.on(event, () => {
       watched.clear()
@@ -106,7 +106,7 @@ export function serveStream(call: StreamCall, deps: StreamDeps): OpenStream {
   return { drain }
 }
 
-/** The state that stands for a guest; null: the caller may not ask this. A guest has no token, so only permissions are answered. */
+/** The state of a guest; null: the caller may not ask this. A guest has no token, so only permissions are answered. */
 function guestFor({ guest, handle, entitlements }: StreamQuestion, group: string | null): TokenState | null {
   const asksPermissionsOnly = handle === 0 && entitlements.length === 0
   return asksPermissionsOnly && (group === null || group === tenantGroup(tenantOf(guest))) ? guestOf(guest) : null
@@ -126,14 +126,14 @@ function createWatchedTable(outbox: Outbox, deps: Pick<StreamDeps, 'watched' | '
     clear: () => {
       for (const id of [...cancels.keys()]) remove(id)
     },
-    /** A question with an id that is in use replaces the earlier one. Throws RequestProblem `watched_limit`. */
+    /** Adds a watched question, and replaces one with the same id. Throws RequestProblem `watched_limit`. */
     add({ id, ...question }: StreamQuestion, token: string | TokenState, weight: number): void {
       remove(id)
       if (cancels.size >= WATCHED_MAX)
         throw new RequestProblem('watched_limit', 'too many watched questions on this stream')
       const place = hold(deps.holding, 'watched', 1)
       if (place === null) throw new RequestProblem('watched_limit', 'too many watched questions of this caller')
-      // The question's own weight is given back with its first answer. While it is watched, it holds the same weight once more.
+      // A watched question counts twice until its first answer, and then once until it ends.
       const memory = hold(deps.holding, 'bytes', weight)
       const giveBack = (): void => {
         place()

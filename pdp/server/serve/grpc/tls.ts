@@ -9,7 +9,7 @@ const RELOAD_INTERVAL_MS = 5_000
 
 export type ReloadedTls = {
   readonly credentials: ServerCredentials
-  /** When the current certificate ends, in milliseconds since the epoch. */
+  /** The end of the present certificate in milliseconds since the epoch. */
   endMs(): number
   close(): void
 }

@@ -1,4 +1,4 @@
-/** The tokens that a stream has sent, by the handles that refer to them: a bounded table. */
+/** The tokens of a stream by their handles, in a table of bounded size. */
 
 import { BoundedMap } from '../../../shared/base/bounded-map.ts'
 import { TOKEN_CHARS_MAX } from '../../../shared/token/jws.ts'
@@ -25,7 +25,7 @@ export function createHandles(holding: Holding): {
     charactersCount -= length
   }
 
-  /** False if the table was empty. */
+  /** Forgets the oldest handle; false: the table was empty. */
   function forgetOldest(): boolean {
     const oldest = tokens.takeOldest()
     giveBack(oldest ?? '')

@@ -12,7 +12,6 @@ export const refuseUnreadable: ServerInterceptor = (_method, call) => {
       isUnreadable ? { code: status.INVALID_ARGUMENT, details: 'the message is not what this method takes' } : given,
     )
   }
-  // A wrapper around the call would read messages that nobody asked for. Only the type needs the wrapper; the library accepts the
-  // call itself.
+  // The library accepts the call itself, and only the type wants a wrapper: a wrapper would read messages ahead of their use.
   return call as ServerInterceptingCall
 }

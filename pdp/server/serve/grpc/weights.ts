@@ -32,7 +32,7 @@ export function questionWeight({
   let weight = QUESTION_BYTES + MEMBER_BYTES * (permissions.length + entitlements.length)
   for (const { relation, resource } of permissions) weight += relation.length + resource.length
   for (const key of entitlements) weight += key.length
-  // The context counts as text and as the values that it is parsed into.
+  // The context counts twice: as text, and as parsed values.
   weight +=
     4 * context.length + requestId.length + traceparent.length + clientAddress.length + route.length + guest.length
   for (const { object, relation, subject, conditionContext } of contextualTuples)
@@ -43,7 +43,7 @@ export function questionWeight({
 /** The memory of an answer until it was sent, in bytes. */
 export type OutcomeWeight = (outcome: AnswerOrError) => number
 
-/** Many answers share the values of entitlements: each value is measured once. */
+/** Measures answers. A value of an entitlement that many answers share is measured once. */
 export function createOutcomeWeight(): OutcomeWeight {
   const known = new WeakMap<EntitlementResult['value'], number>()
 

@@ -1,4 +1,4 @@
-/** How request bodies are read: which media types a route takes, and for how long it waits for them. */
+/** Reads request bodies: the media types that a route takes, and the time that it waits for them. */
 
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -19,14 +19,14 @@ declare module 'fastify' {
 }
 
 const LINES_TYPES = ['application/x-ndjson', 'text/plain']
-/** How long a caller that is still sending has to read the answer before the connection closes. */
+/** How long a caller that still sends may read the answer before the connection is closed. */
 const LINGER_MS = 1_000
 /** YAML up to this length is parsed within milliseconds, whatever it contains. */
 const YAML_CHARACTERS_LIGHT = 4_096
 const JSON_DEFAULT: readonly BodyKind[] = ['json']
 export const BODY_TYPES: { readonly [kind in BodyKind]: readonly string[] } = {
   json: ['application/json'],
-  // RFC 7396 section 4
+  // The media type of a merge patch (RFC 7396 section 4).
   merge: ['application/merge-patch+json'],
   yaml: ['application/yaml', 'application/x-yaml', 'text/yaml'],
   lines: LINES_TYPES,
@@ -44,7 +44,7 @@ export function addBodyParsers(app: FastifyInstance): void {
     [BODY_TYPES.scim, parseJsonBody],
   ] as const
   for (const [types, parse] of parsers) {
-    // Without async: a promise for each question takes as long as reading it.
+    // A callback, because a promise per question takes as long as reading it.
     app.addContentTypeParser([...types], { parseAs: 'buffer' }, (_request: unknown, bytes: Buffer, done) => {
       // Directories that use SCIM send its media type with a DELETE that has no body.
       if (bytes.length === 0 && types === BODY_TYPES.scim) return done(null, undefined)
@@ -87,10 +87,7 @@ function parseYamlBody(bytes: Buffer, done: (err: Error | null, body?: unknown) 
   readYaml(bytes).then((body) => done(null, body), done)
 }
 
-/**
- * Parses a short text here and a long one in a worker thread. Throws PdpError with every issue as line:column, and
- * RequestProblem.
- */
+/** Parses a short text at once, a long one in a worker thread. Throws PdpError with each issue's line:column, and RequestProblem. */
 async function readYaml(bytes: Buffer): Promise<unknown> {
   const text = parseUtf8(bytes)
   // The parser is loaded when the first YAML arrives.
@@ -106,7 +103,7 @@ export function isStream(body: unknown): body is Readable {
   return typeof body === 'object' && body !== null && 'pipe' in body && Symbol.asyncIterator in body
 }
 
-/** Answers 408 to a request whose body is not complete in time. Node's own timeout is one value for all routes. */
+/** Answers 408 if a body is not complete in time. Node's timeout cannot differ by route. */
 export function addBodyTimeout(app: FastifyInstance, timeoutMs: number): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
@@ -127,7 +124,7 @@ export function addBodyTimeout(app: FastifyInstance, timeoutMs: number): void {
 }
 
 function refuseLate(request: FastifyRequest, reply: FastifyReply): void {
-  // The request was answered before its body was complete, or the identity service answers it: the rest is not read.
+  // The rest of the body is not read: the request is already answered, or the identity service reads it.
   if (reply.sent || reply.raw.headersSent) {
     request.raw.destroy()
     return

@@ -1,25 +1,25 @@
-/** One deadline for a whole call: a call that is not answered in time ends with an error, whatever it waits for. */
+/** The deadline of a call: without an answer in time it ends with an error, whatever it waits for. */
 import type { FastifyInstance } from 'fastify'
 import { onceLate } from '../../../shared/base/with-timeout.ts'
 import { PdpError } from '../../../shared/domain/errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The time for the call. `none`: it streams or reads whole tables. Default: `call`. */
+    /** The kind of deadline. `none`: the call streams or reads whole tables. Default: `call`. */
     readonly deadline?: 'decision' | 'call' | 'none'
   }
 }
 
-/** Times from the complete arrival of a request to its answer. */
+/** Time limits from a request's complete arrival to its answer. */
 export type Deadlines = {
-  /** The time for a question. */
+  /** The limit for a question. */
   readonly decisionMs: number
   /** The time for any other call, writes included. */
   readonly callMs: number
 }
 export const DEADLINES: Deadlines = { decisionMs: 1_000, callMs: 5_000 }
 
-/** A call that is late is answered as any other error of its route. */
+/** Adds deadlines. A late call gets an error in the form of its route's other errors. */
 export function addDeadline(app: FastifyInstance, { decisionMs, callMs }: Deadlines): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { deadline = 'call' } = request.routeOptions.config

@@ -1,13 +1,13 @@
-/** Tells HTTP/1.1 clients to use another connection while the server shuts down (RFC 9112 section 9.6). */
+/** During a shutdown, tells HTTP/1.1 clients to use another connection (RFC 9112 section 9.6). */
 import type { Server, ServerResponse } from 'node:http'
 
-/** Returns a function that begins this: from then on each answer is the last one of its connection, also answers under way. */
+/** The returned function makes each answer the last one of its connection, also an answer under way. */
 export function closeAfterAnswers(server: Server): () => void {
-  // Not a Set: V8 would keep its former tables, and so each answer with its request, until a full garbage collection.
+  // An array: a Set's old tables would keep answers and requests in memory until a full garbage collection.
   const open: (ServerResponse | null)[] = []
   const free: number[] = []
   let isDraining = false
-  // Before the framework: it answers requests on connections that it closes with an error of its own.
+  // Listens before the framework, which itself answers requests on closing connections, with an error.
   server.prependListener('request', (_req, res) => {
     if (isDraining) res.shouldKeepAlive = false
     const at = free.pop() ?? open.length

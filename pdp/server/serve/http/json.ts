@@ -6,14 +6,14 @@ import { pointer } from '../../../shared/domain/json.ts'
 import { RequestProblem } from './status.ts'
 
 const ISSUES_MAX = 100
-/** The characters of all places together, after which no more issues are noted: the sender decides how long a place is. */
+/** The characters of all positions after which no more issues are noted: the sender chooses how long a position is. */
 const CHARACTERS_MAX = 10_000
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** `names`: the member names of an object so far; null for an array. `at`: the current member or index. */
 type Level = { readonly names: Set<string> | null; at: string | number }
 
-/** Throws RequestProblem `request_invalid`. */
+/** The text of the bytes. Throws RequestProblem `request_invalid`. */
 export function parseUtf8(bytes: Uint8Array): string {
   try {
     return UTF8.decode(bytes)
@@ -22,7 +22,7 @@ export function parseUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** Throws RequestProblem `request_invalid` for text that is not JSON, and for an object with a repeated member. */
+/** Parses JSON. Throws RequestProblem `request_invalid` for another text, and for a repeated member. */
 export function parseJson(text: string): unknown {
   let value: unknown
   try {

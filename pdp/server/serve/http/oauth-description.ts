@@ -97,7 +97,7 @@ const reading = (
 const read = (operationId: string, summary: string, schema: object) => ({
   get: reading({ operationId, summary }, schema),
 })
-/** RFC 9457. */
+/** A problem document (RFC 9457). */
 const PROBLEM = {
   description: 'An error.',
   content: {
@@ -142,7 +142,7 @@ const AUTHORIZE = {
   },
 }
 
-/** Paths for the OpenAPI description. */
+/** The OAuth paths of the OpenAPI description. */
 export const OAUTH_PATHS = {
   '/oauth/authorize': {
     get: {

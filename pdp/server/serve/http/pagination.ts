@@ -37,14 +37,14 @@ export function pageSchema(items: JsonSchema): JsonSchema {
 export type PageSource<Item> = {
   /** The identity of the list in its page tokens: its name, and the values of its path and filter. */
   readonly list: readonly (string | null)[]
-  /** The log whose revision rises with every change of the items. */
+  /** The log whose revision each change of the items raises. */
   readonly log: JournalId
   /** Items in order of `key`, after `after` (exclusive), at most `countMax`. */
   read(page: { after: string | null; countMax: number }): Promise<readonly Item[]>
   readonly key: (item: Item) => string
 }
 
-/** Throws RequestProblem `request_invalid` for a size out of range or a page token that no list returned. */
+/** Reads a page. Throws RequestProblem `request_invalid` for a size out of range and for a token that no page returned. */
 export async function readPage<Item>(store: Pick<Store, 'vector'>, query: PageQuery, source: PageSource<Item>) {
   const size = pageSize(query.page_size)
   const from = parseToken(source.list, query.page_token)

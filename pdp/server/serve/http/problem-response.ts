@@ -9,7 +9,7 @@ import { FORM } from './schemas.ts'
 import { asRequestProblem, RequestProblem, type RequestProblemCode, STATUS } from './status.ts'
 
 const ISSUES_MAX = 100
-/** Stops browsers from guessing that an answer is a page or a script. */
+/** Keeps browsers from taking an answer for a page or script. */
 export const NOSNIFF = ['x-content-type-options', 'nosniff'] as const
 const RETRY_AFTER_S = '1'
 /** Answers with these status codes say when to try again (RFC 9110 section 10.2.3, RFC 6585 section 4). */
@@ -47,7 +47,7 @@ export function asHttpProblem(err: unknown): RequestProblem {
   return asRequestProblem(err)
 }
 
-/** True for a framework error with a 4xx status, including codes that a newer version may add. */
+/** True for each framework error with status 4xx, even one of a newer version. */
 const isCallersIssue = (err: Error): boolean =>
   'code' in err &&
   String(err.code).startsWith('FST_') &&
@@ -60,7 +60,7 @@ function invalid(errors: readonly SchemaError[], context: string): RequestProble
   const places = new Map<string, ValidationIssue>()
   for (const error of errors.slice(0, ISSUES_MAX)) {
     const place = placeOf(error, context)
-    // `["string", "object"]` reports each branch; the first message about a place is enough.
+    // For `["string", "object"]`, each branch is reported; the first message about a position is enough.
     if (!places.has(place)) places.set(place, { place, message: messageOf(error, context) })
   }
   const issues = [...places.values()]
@@ -142,7 +142,7 @@ const PARSER_CODES: { readonly [code: string]: readonly [RequestProblemCode, str
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
 }
 
-/** Answers bytes that are not HTTP directly on the socket. `pageFor` makes the page for a browser; null: it is none. */
+/** Answers bytes that are no HTTP, on the bare socket. `pageFor`: the page for a browser; null: another client. */
 export function answerClientError(
   err: Error & { readonly code?: string; readonly rawPacket?: unknown },
   socket: Socket,

@@ -1,4 +1,4 @@
-/** A browser whose request reaches no route gets a page; everybody else gets problem details. */
+/** Gives browsers a page, and other clients a problem document, for requests without a route. */
 import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { PublicPages } from '../../../identity/html/public-pages.ts'
@@ -15,7 +15,7 @@ export function answerBrowser(pages: PublicPages, request: FastifyRequest, reply
     .send(page.html)
 }
 
-/** The HTTP bytes that answer a request with unreadable header fields, if a browser sent it; null: another client did. */
+/** The answer, in HTTP bytes, to a browser's request with unreadable fields; null: the client is no browser. */
 export function browserAnswer(pages: PublicPages, packet: string): string | null {
   const field = (name: string): string | undefined => new RegExp(`\\r\\n${name}: *([^\\r]*)`, 'i').exec(packet)?.[1]
   if (field('accept')?.includes('text/html') !== true) return null

@@ -15,13 +15,13 @@ export const PERMISSION_KEY = KEY
 export const PERMISSION_KEYS = { type: 'array', maxItems: 1_000, uniqueItems: true, items: PERMISSION_KEY }
 /** Text for people. Control characters are refused, because they cause trouble in logs and in PostgreSQL. */
 export const LABEL = text('^[^\\u0000-\\u001f\\u007f]{1,256}$', '1 to 256 characters, none of them a control character')
-/** A secret that a caller chooses. */
+/** A secret that the caller has chosen. */
 export const SECRET = text('^[\\x21-\\x7e]{16,256}$', '16 to 256 visible ASCII characters')
 /** A position in a log, as a query parameter. */
 export const POSITION = text('^(0|[1-9][0-9]{0,14})$', 'a whole number of up to 15 digits')
 export const TIMESTAMP = { type: 'string', format: 'date-time' } as const
 
-/** The schema of an object that has no other members than these. */
+/** An object without other members than these. */
 export function object(
   properties: { readonly [name: string]: JsonSchema },
   required: readonly string[] = [],
@@ -33,7 +33,7 @@ export function object(
 export const whole = (properties: { readonly [name: string]: JsonSchema }): JsonSchema =>
   object(properties, Object.keys(properties))
 
-/** Every error answer (RFC 9457). */
+/** The schema of all error answers (RFC 9457). */
 export const PROBLEM_RESPONSE = {
   description: 'A problem.',
   content: {

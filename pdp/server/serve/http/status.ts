@@ -37,7 +37,7 @@ export const STATUS = {
 } as const satisfies { readonly [Code in ProblemCode]?: { readonly http: number; readonly grpc: grpc } }
 export type RequestProblemCode = keyof typeof STATUS
 
-/** A request that is answered with a problem. The caller sees the message; `cause` only goes to the log. */
+/** A problem that answers a request. The caller gets the message; `cause` is only logged. */
 export class RequestProblem extends Error {
   override readonly name = 'RequestProblem'
   readonly code: RequestProblemCode

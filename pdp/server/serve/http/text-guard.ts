@@ -1,4 +1,4 @@
-/** Refuses text that PostgreSQL cannot store, anywhere in a request, before a route handles it. */
+/** Refuses requests with text that PostgreSQL cannot store, in any part, before a route handles them. */
 import type { FastifyInstance } from 'fastify'
 import type { ValidationIssue } from '../../../shared/domain/errors.ts'
 import { pointer, textIssue } from '../../../shared/domain/json.ts'
@@ -28,7 +28,7 @@ function refusal(issues: readonly ValidationIssue[]): RequestProblem | undefined
   return new RequestProblem('request_invalid', message, { issues })
 }
 
-/** Not recursive: the nesting of a body can be as deep as the body is long. */
+/** A loop, no recursion: a body may be nested as deep as it is long. */
 function textIssues(value: unknown): readonly ValidationIssue[] {
   const issues: ValidationIssue[] = []
   const open: { place: string; value: unknown }[] = [{ place: '', value }]
@@ -61,7 +61,7 @@ export function addMessageGuard(app: FastifyInstance): void {
   app.addHook('onRequest', ({ raw }, _reply, done) => {
     if (!VERSIONS.has(raw.httpVersion))
       return done(new RequestProblem('request_invalid', `HTTP/${raw.httpVersion} is not a version of this listener`))
-    // RFC 9112 section 3.2, RFC 9110 section 8.3. Node reads the first field, others the last one.
+    // A repeated field is refused (RFC 9112 section 3.2, RFC 9110 section 8.3): Node reads the first one, others the last.
     const twice = ONCE.find((name) => (raw.headersDistinct[name.toLowerCase()] ?? []).length > 1)
     done(
       twice === undefined

@@ -1,4 +1,4 @@
-/** Subjects that would gain and lose a relation under another model, or with other tuples. Nothing is written. */
+/** Tells which subjects would gain or lose a relation under another model or other tuples. Changes nothing. */
 import type { FastifyInstance } from 'fastify'
 import { MODEL_CHARACTERS_MAX } from '../../../engine/decide/language/model-bounds.ts'
 import type { ComparisonJson } from '../../../engine/decision-point/compare-shapes.ts'

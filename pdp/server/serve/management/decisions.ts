@@ -79,14 +79,14 @@ export function addDecisionList(app: FastifyInstance, deps: ManagementDeps): voi
   })
 }
 
-/** Throws RequestProblem for a page token that no page had. */
+/** The id in a page token. Throws RequestProblem for one that no page had. */
 function idIn(after: string | null): string | null {
   if (after === null || /^\d{1,18}$/.test(after)) return after
   const issues = [{ place: 'page_token', message: 'is not a page token of this list' }]
   throw new RequestProblem('request_invalid', 'page_token is not a page token of this list', { issues })
 }
 
-/** RFC 3339 allows instants that JavaScript cannot represent, such as a leap second. Throws RequestProblem for these. */
+/** The filter of an instant. Throws RequestProblem for one of RFC 3339 that JavaScript lacks, such as a leap second. */
 function instantOf(key: 'fromMs' | 'toMs', text: string | undefined): DenialFilter {
   if (text === undefined) return {}
   const ms = Date.parse(text)

@@ -22,7 +22,7 @@ export type Reach = Controls & {
   readonly pdp: Pdp & Comparing
   readonly moves: Moves
   readonly provisioning: Provisioning
-  /** Writes streams of events that we send to receivers. */
+  /** Writes event streams to receivers. */
   readonly streams: StreamWrites
 }
 /** Takes the locks, then runs `work` in one transaction, which is rolled back if `work` throws. */
@@ -56,8 +56,8 @@ export type ManagementDeps = CredentialDeps &
     readonly places: Places
     /** Sidecars that are connected to this PDP; absent: it takes no reports. */
     readonly sidecars?: Pick<RouteReports, 'all'>
-    /** The archive of decisions of all PDPs; null or absent: none is kept. */
+    /** The archive of all PDPs' decisions; null or absent: none. */
     readonly archive?: Pick<DecisionArchive, 'denied'> | null
-    /** The people who call through the console; absent: nobody does. */
+    /** The people who call through the console; absent: there is no console. */
     readonly people?: Pick<People, 'of'>
   }

@@ -1,4 +1,4 @@
-/** Lists the resources that a subject may reach, and the subjects that may reach a resource, in pages. */
+/** Pages of lists: the resources that a subject may reach, or the subjects that may reach a resource. */
 import type { FastifyInstance } from 'fastify'
 import type { ListPage } from '../../../shared/domain/decision.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
@@ -99,7 +99,7 @@ export function addLists(app: FastifyInstance, deps: ManagementDeps): void {
       const question = { relation, type, ...(context !== undefined && { context }), ...readSupposed(body) }
       const request = { ...pageOf(query), ...question, subject, organization: params.org, app }
       const page = await relocated(deps.pdp.listResources(request))
-      // A subject that does not exist has nothing, not even what a wildcard grants: decisions say the same.
+      // A missing subject has nothing, not even by wildcard, as in decisions.
       const nothing = { items: [], undecided: [], nextPageToken: null }
       return present((await existsAsSubject(deps.directory, subject, params.org)) ? page : { ...page, ...nothing })
     },

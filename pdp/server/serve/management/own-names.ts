@@ -1,4 +1,4 @@
-/** A client that is bound to an organization may create only ids that begin with that organization's id. */
+/** Limits a client that is bound to an organization to new ids that begin with its organization's id. */
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import { NAME_SEPARATOR } from '../../../shared/domain/names.ts'
 import { type ManagementClient, requireWithin } from '../authentication/authenticate.ts'
@@ -6,8 +6,8 @@ import { RequestProblem } from '../http/status.ts'
 import type { Reach } from './deps.ts'
 
 /**
- * All tenants share one space of ids. Without a namespace a tenant could take an id that another tenant or the operator is
- * about to use, and would then have access to what they create under it. Throws RequestProblem.
+ * Requires an id of the caller's namespace. Tenants share one space of ids: else one could take an id that another is about to use, and
+ * later have access to what is created under it. Throws RequestProblem.
  */
 export async function requireOwnName(at: Reach, caller: ManagementClient, id: string): Promise<void> {
   if (caller.organizationScope.length === 0) return
@@ -18,11 +18,11 @@ export async function requireOwnName(at: Reach, caller: ManagementClient, id: st
       `a client that is bound to an organization creates only ids of the form ${forms}`,
     )
   }
-  // An organization that was moved away, or that the operator named so, keeps its namespace, although it is outside the caller's.
+  // Each organization whose namespace has the id must be the caller's or below it: a moved one keeps its namespace.
   for (const owner of await ownersOf(at, id)) await requireWithin(caller, owner, at.pdp)
 }
 
-/** The organizations whose namespaces contain the id. */
+/** The organizations whose namespaces have the id. */
 async function ownersOf({ store }: Reach, id: string): Promise<readonly string[]> {
   const prefixes = [...id.matchAll(new RegExp(NAME_SEPARATOR, 'g'))].map(({ index }) => id.slice(0, index))
   const keys = prefixes.map((prefix) => ({ log: ENVIRONMENT, kind: 'organization', id: prefix }) as const)

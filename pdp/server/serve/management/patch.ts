@@ -31,7 +31,7 @@ export function addPutAndPatch<S extends Shape>(
 ): void {
   addManagementRoute<S>(app, deps, route)
   const whole = async (call: Call<S>): Promise<S['body']> => {
-    // A body that is nested too deep to be stored is not merged.
+    // A body that is too deeply nested to be stored is not merged.
     const issue = storageIssue(call.body as JsonObject)
     if (issue !== null) throw new RequestProblem('request_invalid', `the body ${issue}`)
     const stored = await route.state(call)
@@ -68,14 +68,14 @@ export function addPutAndPatch<S extends Shape>(
   })
 }
 
-/** The body with which a PUT would change nothing. */
+/** The body for a PUT that changes nothing. */
 function writable(shown: object, { properties }: JsonSchema): JsonObject {
   return Object.fromEntries(
     Object.entries(shown).filter(([name, value]) => value !== null && Object.hasOwn(Object(properties), name)),
   )
 }
 
-/** RFC 7396 section 2. */
+/** Applies a merge patch (RFC 7396 section 2). */
 function mergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isJsonObject(patch)) return patch
   const merged = new Map(isJsonObject(target) ? Object.entries(target) : [])
@@ -86,7 +86,7 @@ function mergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue 
   return Object.fromEntries(merged)
 }
 
-/** The schema of the patch: nothing is required, and members that can be removed may be null. A secret is never shown, so it can only be replaced. */
+/** The patch's schema: no member is required, and removable ones may be null. A secret is never shown, so it can only be replaced. */
 function partial(schema: JsonSchema): JsonSchema {
   const members = Object.entries(schema.properties as { readonly [name: string]: JsonSchema })
   return object(

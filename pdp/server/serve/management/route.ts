@@ -1,4 +1,4 @@
-/** One management call as a value: its scope, its organization scope, its schemas and its handler. */
+/** A management call as a value: scope, organization scope, schemas and handler. */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Lock } from '../../../engine/store/journal-lock.ts'
@@ -44,7 +44,7 @@ export type Call<S extends Shape> = {
   recheck(): Promise<ManagementClient>
   /** Throws the RequestProblem of a body that does not match the schema. */
   requireForm(schema: JsonSchema, body: unknown): void
-  /** For calls that write several times: one transaction, like that of a route with `locks`. The caller is authorized again under the locks. */
+  /** Runs several writes in one transaction, like a route with `locks`. The caller is authorized again under the locks. */
   atomically<T>(logs: readonly Lock[], work: (at: ManagementDeps, caller: ManagementClient) => Promise<T>): Promise<T>
 }
 /** `type`: the media type of a stream. `left`: the state that the route's `state` would read now; absent: it is read. */
@@ -73,17 +73,17 @@ export type ManagementRoute<S extends Shape> = {
   /** Query parameters; for a list, those besides the page's. */
   readonly query?: { readonly [name: string]: JsonSchema }
   readonly queryRequired?: readonly string[]
-  /** Whether the call can create something and then answers 201. Default: a PUT can. */
+  /** True if the call can create something and then answers 201. Default: only a PUT can. */
   readonly creates?: boolean
   /** Schema of the answer; for a list, of one item. Null: no body. */
   readonly answer: JsonSchema | null
-  /** The answer is a stream of one of these media types; `answer` describes one line. */
+  /** The media types of an answer that is a stream; `answer` describes one line of it. */
   readonly streams?: readonly string[]
   readonly list?: true
   /**
-   * Logs that the write changes, and logs whose changes could contradict it. They are locked before the caller is authorized
-   * and before `handle` reads anything, so that every check still holds when the write is committed. `#directory`, at least beside
-   * others, keeps the caller's registration as it is.
+   * The logs that the write changes, and those whose changes could contradict it. They are locked before authorization and before `handle`
+   * reads, so that all checks still hold at the commit. `#directory` is always among them, at least shared, and keeps the caller's
+   * registration.
    */
   locks?(params: Call<S>['params'], body: S['body']): readonly Lock[]
   /** The call reads or deletes whole tables, so its statements get more time. */
@@ -110,7 +110,7 @@ const CONDITIONS: JsonSchema = {
 }
 const ETAG = { etag: { type: 'string', description: 'The tag of the stored state (RFC 9110 section 8.8.3).' } }
 
-/** The scope that a route needs. A GET needs the scope for reading; the one for writing includes it. */
+/** The scope of a route: for a GET the one for reading, which the one for writing includes. */
 const scopeOf = ({ method, scope }: { readonly method: string; readonly scope: string }): string =>
   method === 'GET' ? readScope(scope) : scope
 
@@ -121,7 +121,7 @@ export function addManagementRoute<S extends Shape>(
   route: ManagementRoute<S>,
 ): void {
   const { issuer, verifyProof } = deps
-  // Callers whose proof (DPoP) was verified: when they are authorized again, the same proof must not be verified twice.
+  // Callers with a verified proof (DPoP), which must not be verified twice when they are authorized again.
   const callers = new WeakMap<FastifyRequest, ManagementClient>()
   const names = [...route.path.replaceAll('::', '').matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name)
   const authorize = async (request: FastifyRequest, at: Reach): Promise<ManagementClient> => {
@@ -195,11 +195,11 @@ async function answer<S extends Shape>(
     const caller = route.body === undefined ? found : await calls.authorize(deps)
     return conditional(route, request, callAt(deps, caller), undefined)
   }
-  // Authorized once more before slow work, so that callers who may not do this cannot cause it.
+  // The caller is authorized before slow work, too, so that others cannot cause it.
   const prepared =
     route.prepare === undefined ? undefined : await route.prepare(callAt(deps, await calls.authorize(deps)))
   const locks = { logs: route.locks(params, request.body as S['body']), lengthy: route.lengthy === true }
-  // If the transaction needs a model that is not compiled yet, it is rolled back, and starts again with the model.
+  // A transaction that needs a model which is not compiled yet starts again with the model.
   return withModels(() =>
     deps.atomically(locks, async (reach) => {
       const at = within(deps, reach)
@@ -308,14 +308,14 @@ function responses<S extends Shape>(route: ManagementRoute<S>): { [status: strin
   return { [SUCCESS.ok]: done, ...created, ...unmodified, ...problems }
 }
 
-/** The outcome of a PUT. */
+/** The answer to a PUT. */
 export function put(existed: boolean, body: object): ManagementResponse {
   return { status: existed ? 'ok' : 'created', body }
 }
 export const ok = (body: object): ManagementResponse => ({ status: 'ok', body })
 export const EMPTY: ManagementResponse = { status: 'empty' }
 
-/** The outcome of a call without a body. Throws RequestProblem `not_found` if it found nothing to do. */
+/** The answer without a body. Throws RequestProblem `not_found` if there was nothing to do. */
 export function done(isDone: boolean, missing: string): ManagementResponse {
   if (!isDone) throw new RequestProblem('not_found', missing)
   return EMPTY
@@ -327,7 +327,7 @@ export function found<T>(value: T | null | undefined, missing: string): T {
   return value
 }
 
-/** A page of a list, whose items are answered as `shown` makes them. */
+/** A page of a list, its items in the form of `shown`. */
 export async function okPage<Item extends object>(
   { store }: Pick<ManagementDeps, 'store'>,
   query: PageQuery,

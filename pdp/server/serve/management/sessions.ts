@@ -1,4 +1,4 @@
-/** Ends browser sessions, and every token that depends on them. */
+/** Ends browser sessions and the tokens that depend on them. */
 import type { FastifyInstance } from 'fastify'
 import type { User } from '../../../engine/store/directory.ts'
 import { DIRECTORY, ENVIRONMENT } from '../../../shared/domain/journal.ts'
@@ -97,7 +97,7 @@ function addMemberSessions(app: FastifyInstance, deps: ManagementDeps): void {
   })
 }
 
-/** The block that a company's directory sets on a person who leaves: no sign-in counts, and all that the person holds stays. */
+/** A directory's block of a person who leaves: no sign-in counts, but all that the person holds stays. */
 function addBlocks(app: FastifyInstance, deps: ManagementDeps): void {
   const common = {
     tag: 'Users',

@@ -25,7 +25,7 @@ export function addSidecars(app: FastifyInstance, deps: ManagementDeps): void {
     path: '/v1/sidecars',
     operation: 'listSidecars',
     tag: 'Decisions',
-    // Sidecars belong to services and not to organizations.
+    // No organization scope: sidecars belong to services, not to organizations.
     scope: 'decisions:read',
     organizationScope: 'environment',
     summary: 'Sidecars that are connected to this PDP, the longest first; each PDP knows its own.',

@@ -1,4 +1,4 @@
-/** The account of a user whom a directory created, and how far the directory may change it. */
+/** The account of a user whom a directory has created, and the limits of what the directory may change. */
 
 import type { Holdings, User } from '../../../engine/store/directory.ts'
 import { MANAGEMENT_APP } from '../../../identity/oauth/management-app.ts'
@@ -18,7 +18,7 @@ export async function changedAccount(
   { before, after }: { readonly before: JsonObject; readonly after: JsonObject },
   held: Holdings,
 ): Promise<Changed | null> {
-  // The stored document is not validated: it may be older than today's rules, which must not prevent that somebody is shut out.
+  // The stored document is not validated: newer rules must not keep a person of an older one from being shut out.
   const [was, { email: given, name }] = [readAccount(before), readAccount(after)]
   if (was.email === given && was.name === name) return null
   const account = await accountIn(call)
@@ -34,10 +34,7 @@ export async function changedAccount(
   return { user: { id: account.id, ...wanted, emailVerified: false }, readdressed: true }
 }
 
-/**
- * A new address is not verified, and may be another person's. So the password and all else by which somebody signed in end with it,
- * and so do the sessions.
- */
+/** A new address is unverified and may be another person's. So the password and all other ways to sign in end, and all sessions. */
 export async function putAccount({ at, context }: ScimCall, { user, readdressed }: Changed): Promise<void> {
   if (!readdressed) return at.directory.putUser(user, context)
   await at.provisioning.dropProofs(user.id, context)
@@ -81,7 +78,7 @@ async function administers({ at, organization }: ScimCall, id: string, held: Hol
   return permissions.length > 0
 }
 
-/** The account that a document describes. Throws ScimError `invalidValue` for an invalid address. */
+/** The account in a document. Throws ScimError `invalidValue` for an invalid address. */
 export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   const { email, name } = readAccount(document)
   if (email !== null && (typeof email !== 'string' || !isAddress(email)))
@@ -89,10 +86,7 @@ export function accountOf(document: JsonObject): Pick<User, 'email' | 'name'> {
   return { email, name }
 }
 
-/**
- * The address is the primary one, else the first, else a user name that is an address. Directories send '' for an address that they
- * lack.
- */
+/** The address is the primary one, else the first, else a user name in the form of one. Directories send '' for a missing one. */
 function readAccount(document: JsonObject): { readonly email: unknown; readonly name: string | null } {
   const isGiven = ({ value }: JsonObject): boolean => typeof value !== 'string' || value.trim() !== ''
   const emails = (Array.isArray(document.emails) ? document.emails : []).filter(isJsonObject).filter(isGiven)

@@ -7,7 +7,7 @@ export const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User'
 export const GROUP_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Group'
 export const ENTERPRISE_SCHEMA = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 
-/** Tiers that a directory may give. It may not make anybody the owner of the organization. */
+/** The tiers that a directory may give: all but the organization's owner. */
 export const GIVEN_TIERS = TIERS.filter((tier) => tier !== 'owner')
 
 export type Attribute = {
@@ -163,7 +163,7 @@ export type ResourceType = {
   readonly name: 'User' | 'Group'
   readonly schema: string
   readonly attributes: readonly Attribute[]
-  /** The attribute whose value only one resource of an organization can have. */
+  /** The attribute whose value must be unique in an organization. */
   readonly unique: 'userName' | 'displayName'
   readonly extension: { readonly schema: string; readonly attributes: readonly Attribute[] } | null
 }

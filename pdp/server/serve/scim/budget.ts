@@ -1,4 +1,4 @@
-/** Bounds the work of one request: each step says what it costs before it is done. */
+/** Bounds a request's work: each step counts its cost before it begins. */
 import { ScimError } from './errors.ts'
 
 export type Budget = {

@@ -1,4 +1,4 @@
-/** Describes what this SCIM server supports (RFC 7644 section 4, RFC 7643 sections 5 to 7). Nothing here is secret. */
+/** Describes this SCIM server's abilities (RFC 7644 section 4, RFC 7643 sections 5 to 7), which are public. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { constantAnswer } from '../../../shared/process/http/constant-answer.ts'

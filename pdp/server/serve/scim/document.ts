@@ -1,4 +1,4 @@
-/** Reads a resource that a directory sent and returns what is kept: known attributes under our names, each of its type. */
+/** Reads a directory's resource and returns what is stored: the known attributes, under our names and each of its type. */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { isJsonObject, type JsonObject, type JsonValue, textIssue } from '../../../shared/domain/json.ts'
 import { type Attribute, named, type ResourceType, valuesMax } from './attributes.ts'

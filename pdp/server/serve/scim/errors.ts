@@ -35,7 +35,7 @@ const TYPES: { readonly [code in RequestProblemCode]?: ScimType } = {
   conflict: 'uniqueness',
 }
 
-/** An error of the request, with SCIM's type for it. */
+/** A request's error with its SCIM type. */
 export class ScimError extends Error {
   override readonly name = 'ScimError'
   readonly scimType: ScimType

@@ -35,7 +35,7 @@ const WORDS: ReadonlyMap<string, FilterValue> = new Map<string, FilterValue>([
   ['null', null],
 ])
 
-/** Throws ScimError `invalidFilter`. */
+/** Parses a filter. Throws ScimError `invalidFilter`. */
 export function parseFilter(text: string): Filter {
   const reader = new Reader(text, 'invalidFilter')
   const filter = reader.disjunction(0)
@@ -65,7 +65,7 @@ export function termsIn(filter: Filter): number {
   }
 }
 
-/** Throws ScimError. */
+/** Parses the path of an attribute. Throws ScimError. */
 export function parseAttributePath(text: string, type: ScimType): AttributePath {
   const [, schema = null, attribute, sub = null] = PATH.exec(text) ?? []
   if (attribute === undefined) throw new ScimError(type, `${quoted(text)} is not the path of an attribute`)
@@ -185,7 +185,7 @@ class Reader {
     } catch {
       throw this.#refusal(`has ${quoted(text)}, which is not a JSON string`)
     }
-    // A value that cannot be stored cannot match, so it is refused.
+    // Refused, since such a value cannot be stored and so cannot match.
     if (textIssue(value) !== null) throw this.#refusal(`has ${quoted(text)}, in which a character cannot be`)
     return value
   }

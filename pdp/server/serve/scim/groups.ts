@@ -1,4 +1,4 @@
-/** Groups that a directory creates: groups of the organization, which can be granted roles and be named in relationships. */
+/** Groups of an organization that a directory creates; roles and relationships may name them. */
 import { randomBytes } from 'node:crypto'
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
@@ -16,7 +16,7 @@ const GRANTS_MAX = 1_000
 
 export const GROUPS: Listed = { type: GROUP, present, related: 'members' }
 
-/** The id is random, so that nobody can have granted roles to the group before it existed. */
+/** A random id, so that no role can have been granted to the group before. */
 export async function createGroup(call: ScimCall): Promise<ScimOutcome> {
   const { members, ...document } = readDocument(call.body, GROUP)
   const id = `dir-${randomBytes(ID_BYTES).toString('base64url')}`
@@ -35,7 +35,7 @@ export async function patchGroup(call: ScimCall): Promise<ScimOutcome> {
   return update(call, before, readDocument(patched(resource, call.body, GROUP), GROUP))
 }
 
-/** Deletes the group with its members and the roles that it was granted. */
+/** Deletes the group with its members and granted roles. */
 export async function deleteGroup(call: ScimCall): Promise<ScimOutcome> {
   const { at, organization, id, context } = call
   const { before } = await readForWrite(call)

@@ -26,7 +26,7 @@ const BATCH = 500
 const RELATED_SUM_MAX = 50_000
 /** How many values a filter looks at, multiplied by the number of its terms. */
 const WORK_MAX = 500_000
-/** After this much work, other requests get a turn of the event loop. */
+/** The amount of work after which other requests get a turn of the event loop. */
 const SLICE = 20_000
 /** The longest page with members or groups: a group may have as many members as a hundred users have attributes. */
 const RELATED_PAGE_MAX = 20
@@ -39,7 +39,7 @@ export type Listed = {
   present(call: ScimCall, resources: readonly Provisioned[], related: boolean): Promise<readonly JsonObject[]>
   readonly related: 'members' | 'groups'
 }
-/** `places`: limits how many lists run at once, for lists that read many resources. */
+/** `places` bounds how many expensive lists run at once. */
 export type Searched = Listed & { readonly places: Places }
 
 export async function list(call: ScimCall, listed: Searched): Promise<ScimOutcome> {

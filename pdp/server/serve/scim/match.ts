@@ -1,4 +1,4 @@
-/** Whether a resource satisfies a filter (RFC 7644 section 3.4.2.2). */
+/** Tests resources against a filter (RFC 7644 section 3.4.2.2). */
 import { lowerAscii } from '../../../shared/base/blanks.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
 import { named, type ResourceType } from './attributes.ts'
@@ -8,15 +8,15 @@ import type { AttributePath, Comparison, Filter, FilterValue } from './filter.ts
 /** Attributes that are compared with case; all others are compared without. */
 const EXACT: ReadonlySet<string> = new Set(['id', 'externalid', 'meta'])
 
-/** Throws ScimError `invalidFilter` for a comparison that is impossible for the attribute's type. */
+/** True if the resource matches. Throws ScimError `invalidFilter` for a comparison that the attribute's type excludes. */
 export function matches(filter: Filter, resource: JsonObject, type: ResourceType): boolean {
   return satisfies(filter, { of: (path) => valuesAt(resource, path, type) })
 }
 
-/** Whether a value of a complex attribute satisfies the filter in square brackets. */
+/** True if a value of a complex attribute satisfies the filter in square brackets. */
 export function matchesValue(filter: Filter, value: JsonValue): boolean {
   return satisfies(filter, {
-    // A value that is no object counts as its own `value`.
+    // A value that is no object is itself its `value`.
     of: ({ attribute, sub }) => {
       const whole = isJsonObject(value) ? memberOf(value, attribute) : attribute === 'value' ? value : undefined
       return sub === null ? present(whole) : isJsonObject(whole) ? present(memberOf(whole, sub)) : []
@@ -43,7 +43,7 @@ function satisfies(filter: Filter, values: { of(path: AttributePath): readonly J
 
 function compares(filter: Filter & { kind: 'compare' }, found: readonly JsonValue[]): boolean {
   const { op, value, path } = filter
-  // A complex value is compared by its `value`, as if the filter had named that.
+  // A complex value is compared by its `value`.
   const plain = found
     .map((one) => (isJsonObject(one) ? (memberOf(one, 'value') ?? null) : one))
     .filter((one) => one !== null)
@@ -88,7 +88,7 @@ const INSTANT = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d
 
 export const isInstant = (text: string): boolean => INSTANT.test(text)
 
-/** Two instants in one form, so that the same time is equal however it is written. Other texts stay. */
+/** Two instants in one form, so that equal times have equal texts. Other texts are unchanged. */
 function inOneForm(a: string, b: string): readonly [string, string] {
   if (!isInstant(a) || !isInstant(b)) return [a, b]
   const [first, second] = [new Date(a), new Date(b)]
@@ -96,7 +96,6 @@ function inOneForm(a: string, b: string): readonly [string, string] {
   return [first.toISOString(), second.toISOString()]
 }
 
-/** The values that a path names; for a multi-valued attribute, each of them. */
 function valuesAt(resource: JsonObject, path: AttributePath, type: ResourceType): readonly JsonValue[] {
   const { attribute, sub } = path
   const holder = holderOf(resource, path, type)

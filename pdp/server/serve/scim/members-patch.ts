@@ -9,7 +9,7 @@ export type MemberValues = {
   /** Adds values that are not there yet. */
   add(values: readonly JsonValue[]): void
   remove(values: readonly JsonValue[]): void
-  /** Removes the members whose `value` is this text, compared without case as in a filter. */
+  /** Removes members with this `value`, compared without case as in filters. */
   removeEqual(text: string): void
   list(): readonly JsonValue[]
 }

@@ -1,4 +1,4 @@
-/** The membership that a user of a directory has in its organization. */
+/** The membership of a directory's user in the directory's organization. */
 
 import type { Holdings, Provisioned } from '../../../engine/store/directory.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../shared/domain/json.ts'
@@ -33,7 +33,7 @@ function statusAfter(
   { activeElsewhere }: Pick<Holdings, 'activeElsewhere'>,
 ): MembershipStatus | null {
   if (active === null) return before
-  // A membership that nobody agreed to is not suspended: a suspended one counts as agreed to.
+  // A membership without the person's agreement is never suspended: a suspended one counts as agreed to.
   if (!active) return before === 'active' ? 'suspended' : before
   if (before === 'active' || before === 'suspended') return 'active'
   return activeElsewhere ? 'invited' : 'active'
@@ -62,10 +62,7 @@ export async function membershipsOf(
   )
 }
 
-/**
- * The tier that the roles name; null: none. A new role wins over the former one: Entra ID adds a role without removing the former.
- * Throws ScimError `invalidValue`.
- */
+/** The tier in the roles; null: none. A new role wins: Entra ID adds one without removing the old one. Throws ScimError `invalidValue`. */
 export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | null {
   const values = (Array.isArray(roles) ? roles : []).filter(isJsonObject)
   if (values.length === 0) return null
@@ -79,7 +76,7 @@ export function tierIn(roles: JsonValue | undefined, had: Tier | null): Tier | n
   return tier
 }
 
-/** The membership's role, with the words that the directory sent for it. */
+/** The membership's role in the words of the directory. */
 export function roleOf({ document }: Pick<Provisioned, 'document'>, { role }: Membership): JsonObject {
   const kept = (Array.isArray(document.roles) ? document.roles : []).filter(isJsonObject)
   const said = kept.find(({ value }) => String(value).toLowerCase() === role)

@@ -19,7 +19,7 @@ type Operation = {
   readonly value: JsonValue | undefined
 }
 
-/** The resource after all operations. Throws ScimError; then none of them counts. */
+/** The resource after all operations. Throws ScimError, and then no operation counts. */
 export function patched(resource: JsonObject, body: JsonValue | undefined, type: ResourceType): JsonObject {
   const budget = createBudget(WORK_MAX, 'the PATCH')
   let result: JsonObject = resource
@@ -79,8 +79,8 @@ function operationsIn(body: JsonValue | undefined): readonly Operation[] {
 }
 
 /**
- * True if the request says that the person is no longer active, even if the rest is invalid; the last operation counts. Entra ID
- * sends texts, and writes `op` and names in any case; Okta sends no path; a PUT is one value.
+ * True if the request ends the person's activity, even if it is otherwise invalid; the last operation counts. Entra ID sends texts, with
+ * `op` and names in any case; Okta sends no path; a PUT is a single value.
  */
 export function deactivates(method: string, body: JsonValue | undefined): boolean {
   if (!isJsonObject(body)) return false
@@ -98,7 +98,7 @@ export function deactivates(method: string, body: JsonValue | undefined): boolea
 }
 const ACTIVE = ['active', `${USER_SCHEMA.toLowerCase()}:active`]
 
-/** Without a path, each member of the value is one change. Okta uses paths such as `name.givenName` as names of members. */
+/** Without a path, each member of the value is a change of its own. Okta puts paths such as `name.givenName` into the members' names. */
 function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   if (op === 'remove') throw new ScimError('noTarget', 'remove needs a path')
   if (!isJsonObject(value)) throw new ScimError('invalidValue', 'without a path the value must be an object')
@@ -113,7 +113,7 @@ function spread({ op, value }: Operation, type: ResourceType): readonly Step[] {
   })
 }
 
-/** False for a name that is no path of ours: the change is ignored. */
+/** False for a path that we do not have, whose change is ignored. */
 function isKnown(path: string, type: ResourceType): boolean {
   if (/^(?:schemas|id|meta)$/i.test(path)) return false
   try {
@@ -235,7 +235,7 @@ function changedOne(value: JsonObject, change: Change): JsonObject {
   return op === 'add' ? { ...value, ...objectOr(sent) } : { ...keptType(value), ...objectOr(sent) }
 }
 
-/** A replaced value keeps its `type`, unless the new value has another. */
+/** A replaced value keeps its `type` if the new one has none. */
 const keptType = ({ type }: JsonObject): JsonObject => (type === undefined ? {} : { type })
 
 function withSub(value: JsonObject, sub: string, change: Change): JsonObject {

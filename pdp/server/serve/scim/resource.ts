@@ -1,4 +1,4 @@
-/** Parts that users and groups have in common: their place, their address, `meta`, and the answer after a write. */
+/** Parts of both users and groups: storage, address, `meta`, and the answer to a write. */
 import type { Provisioned } from '../../../engine/store/directory.ts'
 import type { JsonObject } from '../../../shared/domain/json.ts'
 import { tagOf } from '../http/conditions.ts'
@@ -7,13 +7,13 @@ import type { ResourceType } from './attributes.ts'
 import { SCIM_PATH } from './errors.ts'
 import type { ScimCall, ScimOutcome } from './route.ts'
 
-/** Where the resources of this type are stored: those of the call's organization. */
+/** The storage of a type's resources in the call's organization. */
 export const placeOf = ({ organization }: Pick<ScimCall, 'organization'>, { name }: ResourceType) => ({
   organization,
   kind: name,
 })
 
-/** The URL of a resource. `call` has the issuer, whose host serves this API. */
+/** A resource's URL on the host of the issuer, which serves this API. */
 export function locationOf(
   call: { readonly at: Pick<ManagementDeps, 'issuer'> },
   type: ResourceType,

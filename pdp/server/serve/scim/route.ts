@@ -39,7 +39,7 @@ type Route = {
   readonly reads?: boolean
   /** True for a call that may delete an account, which ends memberships in other organizations too. */
   readonly deletes?: true
-  /** Shuts out the person if the request says so, even if the rest of it is refused. */
+  /** Shuts a person out if the request asks for it, even if the rest of it is refused. */
   deactivate?(call: ScimCall): Promise<void>
   handle(call: ScimCall): Promise<ScimOutcome>
 }
@@ -112,7 +112,7 @@ async function answer(
 
 type Caller = { readonly name: string; readonly organization: string }
 
-/** Accepts a client that is bound to one organization: its directory sees only that one. Throws RequestProblem. */
+/** Accepts a client that is bound to one organization, the only one for its directory. Throws RequestProblem. */
 async function authorize(
   deps: ManagementDeps,
   at: Reach,

@@ -10,7 +10,7 @@ import { list, show } from './listing.ts'
 import { addScimRoute, type ScimCall } from './route.ts'
 import { createUser, deactivateAlone, deleteUser, patchUser, replaceUser, USERS } from './users.ts'
 
-/** How many searches of one client run at once. Each may read all resources of an organization. */
+/** How many searches a client may run at once; each may read all resources of an organization. */
 const SEARCHES_MAX = 4
 
 export function addScim(app: FastifyInstance, deps: ManagementDeps): void {
@@ -44,7 +44,7 @@ export function addScim(app: FastifyInstance, deps: ManagementDeps): void {
   }
 }
 
-/** Parameters of a search whose body holds them (RFC 7644 section 3.4.3): a filter may name a person, and URLs are logged. */
+/** Parameters that a search has in its body (RFC 7644 section 3.4.3): a filter may name a person, and URLs are logged. */
 const PARAMETERS: ReadonlySet<string> = new Set(['attributes', 'excludedattributes', 'filter', 'startindex', 'count'])
 
 /** The body's parameters in the form of a list's query. */

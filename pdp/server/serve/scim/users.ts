@@ -1,4 +1,4 @@
-/** Users that a directory creates: each is an account here and a membership in the directory's organization. */
+/** A directory's users: each is an account here with a membership in the directory's organization. */
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Provisioned } from '../../../engine/store/directory.ts'
@@ -63,8 +63,8 @@ export async function deactivateAlone(call: ScimCall): Promise<void> {
 }
 
 /**
- * A person who has something in another organization, or administers Portcullis, keeps the account and is suspended here: without a
- * membership, grants here would still count, as those of a guest. Others lose their account.
+ * Deletes the account. A person who has something in another organization, or administers Portcullis, keeps it, and only the membership
+ * here is suspended: without a membership, grants here would still count, as a guest's.
  */
 export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
   const { at, id, context } = call
@@ -83,7 +83,7 @@ export async function deleteUser(call: ScimCall): Promise<ScimOutcome> {
   return { status: 'empty' }
 }
 
-/** `after.active`: the value of the request; undefined: it has none. */
+/** `after.active`: the request's value; undefined: none. */
 async function update(call: ScimCall, before: JsonObject, after: JsonObject): Promise<ScimOutcome> {
   const { at, id } = call
   const { active: _wasActive, roles: hadRoles, ...documentBefore } = before
@@ -92,7 +92,7 @@ async function update(call: ScimCall, before: JsonObject, after: JsonObject): Pr
   const account = await changedAccount(call, { before: documentBefore, after: document }, held)
   const said = { active: typeof active === 'boolean' ? active : null, roles }
   const membership = membershipAfter(await membershipOf(call, id), said, held)
-  // If the roles are those of our own answer, the words that the directory sent earlier are kept.
+  // Roles as in our own answer keep the words of the directory.
   const words = isDeepStrictEqual(roles, hadRoles) ? (await stored(call, USERS)).document.roles : roles
   await at.provisioning.put(
     placeOf(call, USER),
@@ -137,7 +137,7 @@ async function present(
   })
 }
 
-/** The part of the document that is stored, besides account and membership. `roles`: the directory's words for the tier. */
+/** The stored rest of the document, without account and membership. `roles`: the directory's words for the tier. */
 function keptOf(document: JsonObject, roles: JsonValue | undefined) {
   const { schemas, id, meta, groups, active, roles: _shown, ...kept } = document
   const { userName, externalId } = kept

@@ -31,7 +31,7 @@ export function receiverOf({ token, organizationScope }: ManagementClient): Rece
   return { client: token.clientId, organization: token.organization ?? organizationScope[0] ?? null }
 }
 
-/** Another receiver's stream gets the same answer as none. */
+/** The same answer for another receiver's stream as for no stream. */
 export const NO_STREAM = 'there is no such stream'
 
 /** Throws PdpError `request_invalid`. */

@@ -1,8 +1,8 @@
 /** Events of the outbox, and which of their readers may read each. */
 
 /**
- * The cause of an event, in the words of CAEP 1.0 section 2. `policy`: a rule of this server, such as for a refresh token used twice.
- * `actor`: of a WriteContext. `subject`: the person whom the change concerns.
+ * The cause of an event in the words of CAEP 1.0 section 2. `policy`: a rule of this server, for example against reuse of a refresh token.
+ * `actor`: of a WriteContext. `subject`: the person whom the change is about.
  */
 export function initiatorOf(actor: string, subject: string | null): 'admin' | 'user' | 'policy' | 'system' {
   if (subject !== null && actor === `user:${subject}`) return 'user'
@@ -20,7 +20,7 @@ export type OutboxEventType =
   | 'credential.changed'
   /** A client may no longer act for a person. */
   | 'delegation.ended'
-  /** Events of a browser session, for receivers that ask for them. */
+  /** Events of browser sessions, for receivers that ask for them. */
   | 'session.established'
   | 'assurance.changed'
 

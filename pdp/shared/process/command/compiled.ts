@@ -3,8 +3,8 @@ import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Call it before anything else is loaded. The cache is beside the code, so that only those who can write the code can write it; if
- * the folder is read-only, nothing is kept. `NODE_COMPILE_CACHE` names another one, `NODE_DISABLE_COMPILE_CACHE=1` turns it off.
+ * Must be called before other code is loaded. The cache is next to the code, so that whoever can change it can change the code anyway; in a
+ * read-only folder nothing is kept. `NODE_COMPILE_CACHE` names another folder, `NODE_DISABLE_COMPILE_CACHE=1` turns the cache off.
  */
 export const keepCompiled = (): void =>
   void enableCompileCache(fileURLToPath(new URL('../../../../node_modules/.cache/compiled', import.meta.url)))

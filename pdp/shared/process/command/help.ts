@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { didYouMean } from '../../base/nearest.ts'
 
-/** To be called when all other commands are there. */
+/** Adds the command `help`. Must be called after all other commands are added. */
 export function addHelpCommand(program: Command): void {
   program.helpCommand(false)
   program
@@ -18,7 +18,7 @@ export function addHelpCommand(program: Command): void {
 
 /** Help is read in narrow terminals, and copied into pages. */
 const COLUMNS = 80
-/** The columns that a term, or the name of a setting, may take before its meaning begins on the next line. */
+/** The widest term or setting's name in columns; a longer one has its meaning on the next line. */
 const TERM_COLUMNS = 36
 
 function fitHelp(command: Command): void {

@@ -1,7 +1,7 @@
 /** `--json` in every command line: each command takes it, and an error is one JSON object of one shape on the standard error. */
 import type { Command } from 'commander'
 
-/** `text`: the first line says what happened; each further line is one issue. */
+/** A failure of a command. The first line of `text` says what happened; each further line is one issue. */
 export type Failure = { readonly code: string; readonly text: string; readonly status?: number }
 
 export const wantsJson = ({ argv = [] }: { readonly argv?: readonly string[] }): boolean => argv.includes('--json')
@@ -12,7 +12,7 @@ export function errorJson({ code, text, status }: Failure): string {
   return `${JSON.stringify({ error: { code, message, ...(status === undefined ? {} : { status }), issues } })}\n`
 }
 
-/** To be called when all commands are added. `name`: what `--help` is asked of after a mistake. */
+/** Must be called after all commands are added. `name`: the command whose `--help` is suggested after a mistake. */
 export function finishCommands(command: Command, name: string, io: { readonly argv?: readonly string[] }): void {
   if (command.commands.length === 0 && !command.options.some(({ long }) => long === '--json'))
     command.option('--json', 'print errors as JSON')

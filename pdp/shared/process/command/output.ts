@@ -1,4 +1,4 @@
-/** Standard output of the command lines: colours where a person looks, and a reader that has gone. */
+/** Standard output of commands: colours for people, and a quiet end when the reader has closed it. */
 
 /** Green, red or yellow on a terminal, unless NO_COLOR is set (https://no-color.org). */
 export function coloured(
@@ -11,8 +11,8 @@ export function coloured(
 }
 const CODES = { red: 31, green: 32, yellow: 33 } as const
 
-/** The reader of the output, such as head, may close it: it has what it wanted. */
+/** Ends the command when the reader, such as head, has closed the output. */
 export function endWithReader(io: Pick<NodeJS.Process, 'stdout' | 'exit'>): void {
-  // Absent where a test reads what is written.
+  // A test that reads the output gives no `on`.
   io.stdout.on?.('error', (err: NodeJS.ErrnoException) => io.exit(err.code === 'EPIPE' ? 0 : 1))
 }

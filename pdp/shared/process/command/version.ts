@@ -1,7 +1,7 @@
 /** The version of the running program. */
 import { existsSync, readFileSync } from 'node:fs'
 
-/** From the nearest package.json, which is this project's in the source, in a package and in an image. */
+/** Reads the version from the nearest package.json: this project's own in the source, in a package and in an image. */
 export function readVersion(): string {
   for (let folder = new URL('.', import.meta.url); folder.pathname !== '/'; folder = new URL('..', folder)) {
     const file = new URL('package.json', folder)

@@ -29,7 +29,7 @@ export function serviceDefinition<Methods extends GenServiceMethods>(
     }
     return [method.localName, definition]
   })
-  // The descriptor lists exactly the methods that `Methods` names; the type system cannot see that through fromEntries.
+  // The cast is safe: the descriptor lists exactly the methods of `Methods`, which types cannot see through fromEntries.
   return Object.fromEntries(methods) as ServiceDefinitionOf<Methods>
 }
 

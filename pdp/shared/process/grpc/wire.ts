@@ -1,19 +1,19 @@
 /** Reads and writes Protocol Buffers directly, for the most frequent messages, because generated message objects cost more. */
 import { type BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire'
 
-/** For field numbers of up to 25 bits. */
+/** The longest tag in bytes, enough for field numbers of up to 25 bits. */
 const TAG_BYTES_MAX = 4
 
 /**
- * Reads the fields of the message of `length` bytes that starts where the reader is. `read` returns false for an unknown
- * tag, whose field is then skipped, because a later version of the protocol may add fields. Throws Error for invalid bytes.
+ * Reads the fields of a message of `length` bytes at the reader's position. `read` returns false for an unknown tag, whose field is then
+ * skipped: a later version of the protocol may add fields. Throws Error for invalid bytes.
  */
 export function readFields(from: BinaryReader, length: number, read: (tag: number) => boolean): void {
   const end = endOf(from, length)
   while (from.pos < end) {
     const start = from.pos
     const tag = from.uint32()
-    // Only some bits of a longer tag were read, so it could be mistaken for another tag.
+    // A longer tag was read only in part, so it could look like another tag.
     if (from.pos - start > TAG_BYTES_MAX) throw new RangeError('a field number is too large')
     if (read(tag)) continue
     from.pos = start

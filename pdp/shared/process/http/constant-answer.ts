@@ -1,4 +1,4 @@
-/** Answers that are the same for everybody: bytes that are made once, with a tag by which a reader that has them gets 304. */
+/** Answers that are the same for all readers: the bytes are made once, and a reader that names their tag gets 304. */
 import { createHash } from 'node:crypto'
 import { trimBlanks } from '../../base/blanks.ts'
 
@@ -9,11 +9,11 @@ export function constantAnswer(document: object): ConstantAnswer {
   return { bytes: Buffer.from(text), tag: entityTag(text) }
 }
 
-/** A strong one (RFC 9110 section 8.8.3): different texts have different tags. */
+/** A strong tag (RFC 9110 section 8.8.3), different for different texts. */
 export const entityTag = (text: string): string =>
   `"${createHash('sha256').update(text).digest('base64url').slice(0, 27)}"`
 
-/** True: the reader has it already. `field`: If-None-Match, compared weakly (RFC 9110 section 13.1.2). */
+/** True if the reader names the answer's tag. `field`: If-None-Match, compared weakly (RFC 9110 section 13.1.2). */
 export function isKnown({ tag }: ConstantAnswer, field: string | undefined): boolean {
   return field?.split(',').some((one) => ['*', tag, `W/${tag}`].includes(trimBlanks(one))) === true
 }

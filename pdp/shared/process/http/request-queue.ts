@@ -1,6 +1,6 @@
 /**
- * Serves the pipelined requests of an HTTP/1.1 connection one at a time (RFC 9112 section 9.3.2). Node gives all requests of one
- * piece of a connection to the server at once, and neither waits until their answers have left nor lets others in between.
+ * Serves pipelined requests of an HTTP/1.1 connection one by one (RFC 9112 section 9.3.2). Node itself begins all that came in one piece at
+ * once: it does not wait for their answers, nor let other connections in between.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
@@ -10,11 +10,11 @@ export type QueuedRequest = {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly begin: () => void
-  /** No request is read after this one. */
+  /** True: no request is read after this one. */
   readonly isLast: boolean
 }
 
-/** The queue of one connection. */
+/** The waiting requests of one connection. */
 export class RequestQueue {
   readonly #connection: Duplex
   readonly #rests: Rests
@@ -30,7 +30,7 @@ export class RequestQueue {
     if (connection instanceof Socket) connection.destroySoon = () => this.#endConnection(connection)
   }
 
-  /** Null: no request is open. */
+  /** The open request; null: none is open. */
   get current(): QueuedRequest | null {
     return this.#current
   }
@@ -40,7 +40,7 @@ export class RequestQueue {
     return this.#closed
   }
 
-  /** Begins the request when all earlier ones are answered. False, once: `waitingMax` requests wait already. */
+  /** Begins the request after all earlier ones are answered. False: `waitingMax` requests wait already; returned once. */
   take(request: QueuedRequest, waitingMax: number): boolean {
     if (this.#closed) return true
     const isOneTooMany = this.#current !== null && this.#waiting.length >= waitingMax
@@ -63,14 +63,14 @@ export class RequestQueue {
     this.#current = request
     request.res.on('close', () => {
       if (!request.req.complete && !this.#connection.destroyed) this.#rests.drop(request.req, this.#connection)
-      // Without setImmediate, answers that wait for nothing would follow each other in one turn of the event loop.
+      // Without setImmediate, immediate answers would follow each other within one pass of the event loop.
       if (this.#waiting.length > 0) setImmediate(() => this.#next())
       else this.#next()
     })
     request.begin()
   }
 
-  /** A system that closes a connection with unread bytes resets it, so a client that is still sending could lose the answer. */
+  /** Ends a connection after its body is read: a connection closed with unread bytes is reset, and the client could lose its answer. */
   #endConnection(connection: Socket): void {
     const endNow = (): void => Socket.prototype.destroySoon.call(connection)
     if (this.#current === null || this.#current.req.complete) endNow()
@@ -84,7 +84,7 @@ export class RequestQueue {
   #next(): void {
     this.#current = null
     const { destroyed, writable } = this.#connection
-    // A response may have closed the connection.
+    // A response may have closed the connection: then no request follows.
     if (destroyed || !writable) return
     const request = this.#waiting.shift()
     // An incomplete message is not forwarded.
@@ -93,7 +93,7 @@ export class RequestQueue {
   }
 }
 
-/** Reads and drops the rest of bodies whose requests were answered already, for a limited time. */
+/** Reads and drops, for a limited time, bodies whose requests are already answered. */
 export class Rests {
   readonly #connections = new Set<Duplex>()
   #ms: () => number
@@ -128,7 +128,7 @@ export class Rests {
   }
 }
 
-/** How many requests may wait on a connection that `serveInTurns` serves. Clients that pipeline do so with a few. */
+/** How many requests may wait on a connection of `serveInTurns`. Real clients pipeline only a few. */
 const WAITING_MAX = 100
 /** Time for a client to send the rest of a body that was answered already. */
 const REST_MS = 30_000

@@ -9,7 +9,7 @@ import type { TracingSettings } from './settings.ts'
 import { type Attributes, createTracing, type FinishedSpan, type Tracing } from './tracing.ts'
 
 export type OpenTracing = Tracing & {
-  /** Sends what is waiting. */
+  /** Sends the spans that wait. */
   close(): Promise<void>
 }
 
@@ -40,7 +40,7 @@ export function openTracing(settings: TracingSettings, { log }: { readonly log: 
     droppedCount = 0
   }
 
-  /** One request at a time: a slow collector fills `waiting`, and nothing else. */
+  /** Sends spans, one request at a time, so that a slow collector fills nothing but `waiting`. */
   function flush(): void {
     if (sending !== null || waiting.length === 0) return
     const batch = waiting.slice(0, BATCH_MAX)

@@ -2,7 +2,7 @@
 import type { Attributes, Sampler } from './tracing.ts'
 
 export type TracingSettings = {
-  /** Where spans are posted. */
+  /** The URL to which spans are posted. */
   readonly url: string
   readonly headers: { readonly [name: string]: string }
   readonly timeoutMs: number
@@ -11,7 +11,7 @@ export type TracingSettings = {
   readonly resource: Attributes
 }
 
-/** For `--help`. The other variables of the specification count, too. */
+/** The main setting, for `--help`. The specification's other variables count, too. */
 export const TRACING_SETTING = [
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'http or https URL of an OpenTelemetry collector, such as http://collector:4318 (default: no traces)',
@@ -29,7 +29,7 @@ const SAMPLERS: { readonly [name: string]: Sampler | 'ratio' | 'parent ratio' } 
   parentbased_traceidratio: 'parent ratio',
 }
 
-/** Null: no endpoint is set, or OTEL_SDK_DISABLED is true. `service`: the name unless the environment has another. */
+/** The settings; null: no endpoint is set, or OTEL_SDK_DISABLED is true. `service`: the name, unless a variable has another. */
 export function readTracing(
   environment: NodeJS.ProcessEnv,
   { service, report }: { readonly service: string; readonly report: (problem: string) => void },
@@ -60,7 +60,7 @@ export function readTracing(
     const pairs: { [name: string]: string } = {}
     for (const part of name === undefined ? [] : (of(name) ?? '').split(',')) {
       const [, key = '', value = ''] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(part) ?? []
-      // Not the value, which may be a credential.
+      // The message leaves out the value, which may be a credential.
       if (key === '') report(`${name} must be key=value, separated by commas`)
       else pairs[key] = decode(value)
     }

@@ -1,11 +1,11 @@
-/** The span of what this process is doing now: it follows promises and callbacks, so that a statement knows its question. */
+/** The span of the present work. It follows promises and callbacks, so that a database statement becomes part of its question's trace. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Span, Tracing } from './tracing.ts'
 
 export type Spans = Tracing & {
-  /** Runs `work`, and all that it begins, within the span. */
+  /** Runs `work`, with all that it begins, in the span. */
   within<T>(span: Span, work: () => T): T
-  /** Null: nothing that is traced. */
+  /** The present span; null: the work is not traced. */
   current(): Span | null
 }
 

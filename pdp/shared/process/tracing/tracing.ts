@@ -5,12 +5,12 @@ export type Attributes = { readonly [name: string]: string | number | boolean }
 /** `server`: answers a request. `client`: calls another server. `internal`: neither. */
 export type SpanKind = 'server' | 'client' | 'internal'
 export type Span = {
-  /** The field for a request to another server, so that its spans become children of this one. */
+  /** The field for requests to other servers, by which their spans become children of this span. */
   readonly traceparent: string
   child(name: string, kind: SpanKind, attributes?: Attributes): Span
   rename(name: string): void
   set(attributes: Attributes): void
-  /** `error`: what went wrong, as `spanError` says it; null: nothing. Later calls have no effect. */
+  /** Ends the span. `error`: the failure in the words of `spanError`; null: none. Later calls do nothing. */
   end(error?: string | null): void
 }
 export type FinishedSpan = {
@@ -20,7 +20,7 @@ export type FinishedSpan = {
   readonly parentId: string
   readonly name: string
   readonly kind: SpanKind
-  /** Milliseconds since the epoch, with a fraction. */
+  /** The span's start in milliseconds since the epoch, with a fraction. */
   readonly startMs: number
   readonly endMs: number
   readonly attributes: Attributes
@@ -30,7 +30,7 @@ export type Tracing = {
   /** `parent`: the traceparent of the request; what is not one begins a trace. */
   begin(name: string, kind: SpanKind, parent: string | null): Span
 }
-/** Whether a trace that begins here is recorded, and whether the caller's choice wins. */
+/** How often a trace that begins here is recorded, and whether a caller's own choice wins. */
 export type Sampler = { readonly ratio: number; readonly parentBased: boolean }
 
 // https://www.w3.org/TR/trace-context/#traceparent-header: later versions may append fields; ff is no version.
@@ -42,7 +42,7 @@ type Context = { readonly traceId: string; readonly spanId: string; readonly sam
 export function createTracing(options: {
   readonly sampler: Sampler
   readonly finish: (span: FinishedSpan) => void
-  /** Milliseconds since the epoch, with a fraction. */
+  /** The present time in milliseconds since the epoch, with a fraction. */
   readonly clock?: () => number
 }): Tracing {
   const { sampler, finish, clock = () => performance.timeOrigin + performance.now() } = options
@@ -87,7 +87,7 @@ export function createTracing(options: {
   }
 }
 
-/** The code of an error, else its type: its message may name what was asked, which a span must not hold. */
+/** The error's code, or its type. Its message may contain names from the question, which spans must not have. */
 export function spanError(err: unknown): string {
   if (!(err instanceof Error)) return 'unknown'
   return 'code' in err && typeof err.code === 'string' ? err.code : err.name
@@ -95,6 +95,6 @@ export function spanError(err: unknown): string {
 
 const newId = (bytes: number): string => randomBytes(bytes).toString('hex')
 
-/** By the random part of the id, so that every program of a trace decides alike. */
+/** True if the trace is recorded. The random part of its id decides, so that all programs of a trace decide alike. */
 const isWithin = (traceId: string, ratio: number): boolean =>
   ratio >= 1 || Number.parseInt(traceId.slice(-12), 16) / 2 ** 48 < ratio

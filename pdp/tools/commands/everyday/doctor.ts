@@ -8,7 +8,7 @@ import { EXIT, type Run } from '../errors.ts'
 import { type Examination, type Finding, failed, get, type Options, ok, skipped, TIMEOUT_MS } from './finding.ts'
 import { examineRouteFile } from './route-file-findings.ts'
 
-/** Clock differences up to this do not affect tokens. */
+/** The greatest difference of clocks that does not affect tokens. */
 const SKEW_MS_MAX = 5_000
 const DAY_MS = 86_400_000
 const DAYS_LEFT_MIN = 14
@@ -53,7 +53,7 @@ async function examinePdp({ url, options, io }: Examination): Promise<readonly F
     return [...found, ok('credentials', 'the client gets a token'), await examineDatabase(url, token)]
   } catch (err) {
     const said = messageOf(err)
-    // Without the database, no client gets a token, so the credentials may be good.
+    // The credentials may be good: without its database, the PDP gives no token to any client.
     if (/temporarily_unavailable|server_error|status 503/.test(said))
       return [...found, skipped('credentials', 'the PDP cannot check them without its database'), DATABASE_DOWN]
     const advice = 'give a client that has directory:read by --client-id and --client-secret-file'
@@ -78,7 +78,7 @@ function adviceFor(reason: string): string {
 function examineClock(date: string | null): Finding {
   const difference = date === null ? Number.NaN : Date.now() - Date.parse(date)
   if (Number.isNaN(difference)) return skipped('clock', 'the PDP does not tell the time')
-  // The Date field has whole seconds.
+  // A second more is allowed, because the Date field has whole seconds.
   const off = Math.abs(difference) > SKEW_MS_MAX + 1_000
   const said = `differs by ${Math.round(Math.abs(difference) / 1_000)} s from the PDP’s`
   return off
@@ -113,12 +113,12 @@ async function examineDatabase(url: string, token: string): Promise<Finding> {
   return failed('database', `the PDP answers ${answer.status}`, 'the client needs the scope directory:read')
 }
 
-/** No finding for a URL without TLS. */
+/** Checks a URL's certificate; no finding without TLS. */
 async function examineCertificate(url: string): Promise<readonly Finding[]> {
   const { protocol, hostname, port } = new URL(url)
   if (protocol !== 'https:') return []
   const found = await new Promise<{ readonly ends: string; readonly fault: string | null } | Error>((resolve) => {
-    // Nothing is sent on this connection, so even a certificate that is not accepted can be examined.
+    // Nothing is sent on this connection, so it may accept any certificate in order to examine it.
     const socket = connectTls(
       {
         host: hostname,

@@ -1,16 +1,15 @@
-/** One finding of `doctor`, and its requests over HTTP. */
+/** A finding of `doctor`, and its HTTP requests. */
 import type { ConnectionOptions } from '../connection.ts'
 
 export const TIMEOUT_MS = 5_000
 
 export type Options = ConnectionOptions & { readonly routeFile?: string }
-/** `url`: the URL of the PDP. */
 export type Examination = { readonly url: string; readonly options: Options; readonly io: NodeJS.Process }
 export type Finding = {
   readonly check: string
   readonly state: 'ok' | 'failed' | 'skipped'
   readonly said: string
-  /** The remedy. */
+  /** The advice how to correct it. */
   readonly advice?: string
 }
 

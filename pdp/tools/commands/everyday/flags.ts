@@ -8,7 +8,7 @@ export const words = (value: Flags[string]): readonly string[] | undefined =>
   text(value)
     ?.split(/[\s,]+/)
     .filter((word) => word !== '')
-/** Null for an empty value, which removes the stored one. */
+/** The value of a flag; null for an empty one, which removes the stored value. */
 export const givenText = (value: Flags[string]): string | null | undefined => (value === '' ? null : text(value))
 export const list = (value: Flags[string]): readonly string[] | null | undefined => (value === '' ? null : words(value))
 /** The content of the file. Secrets come from files, because everybody on the machine can see the arguments of a process. */

@@ -28,7 +28,7 @@ type Options = ConnectionOptions &
     readonly scope?: string
   }
 
-/** The path of grants in an organization and those below it, or of grants everywhere. */
+/** The path of grants in an organization and those below it, or of all grants. */
 const grantsPath = (options: Options): string =>
   options.organization === undefined ? '/v1/role-grants' : `${organizationPath(options)}/role-grants`
 
@@ -207,7 +207,7 @@ type Page = {
   readonly undecided: readonly { readonly item: string; readonly missing_context: readonly string[] }[]
 }
 
-/** One name on each line, page after page. */
+/** Prints one name per line, page by page. */
 async function listAll(
   what: 'resources' | 'subjects',
   question: {

@@ -64,7 +64,7 @@ export function addInvitationCommands(program: Command, io: NodeJS.Process, run:
   )
 }
 
-/** The app and role in `app/role`. It splits at the last slash: role keys have none, but ids of apps may. */
+/** The app and role of `app/role`, split at the last slash: apps' ids may have one, role keys have none. */
 function roleOf(text: string): { readonly app?: string; readonly role: string } {
   const slash = text.lastIndexOf('/')
   return slash < 0 ? { role: text } : { app: text.slice(0, slash), role: text.slice(slash + 1) }

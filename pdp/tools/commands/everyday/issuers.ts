@@ -1,4 +1,4 @@
-/** `issuer`: the other identity providers that the PDP trusts, and the streams of their security events. */
+/** The command `issuer`: other identity providers that the PDP trusts, and their streams of security events. */
 import type { Command } from 'commander'
 import { isJsonObject } from '../../../shared/domain/json.ts'
 import { jsonOr } from '../command-line.ts'
@@ -71,7 +71,7 @@ async function word(connection: Connection, item: Item): Promise<string | null> 
   return state.error === null ? String(state.status) : 'failing'
 }
 
-/** One line for each member. A nested member is named by its path. */
+/** One line per member; a nested member has its path as name. */
 function lines(item: Item, above = ''): string {
   return Object.entries(item)
     .map(([name, value]) => {

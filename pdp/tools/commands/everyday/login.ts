@@ -126,7 +126,7 @@ async function login({ options, io }: Invocation): Promise<void> {
   io.stdout.write(jsonOr(options, { url, client_id: clientId }, `Signed in at ${url}\n`))
 }
 
-/** RFC 8628 section 3.5. */
+/** Polls for the token, more slowly when asked to (RFC 8628 section 3.5). */
 async function poll({
   url,
   clientId,
@@ -176,7 +176,7 @@ function loginFor({ options, io }: Invocation): SavedLogin | null {
   )
 }
 
-/** The sign-in, renewed if it has expired. Throws CliError when nobody is signed in. */
+/** The present sign-in, renewed if expired. Throws CliError without a sign-in. */
 async function current({ options, io }: Invocation): Promise<SavedLogin> {
   const saved = loginFor({ options, io })
   if (saved === null) throw new CliError('nobody is signed in. Sign in with: portcullis login')
@@ -214,7 +214,7 @@ async function token({ options, io }: Invocation): Promise<void> {
   const named = options.clientId ?? io.env.PORTCULLIS_CLIENT_ID
   const { scope = '', resource } = options
   const deps = { env: io.env, scope, bind: true as const, ...(resource === undefined ? {} : { resource }) }
-  // Without a sign-in, the command uses the admin's secret in this folder, as every other command does.
+  // Without a sign-in, the command uses the folder's admin secret, like all commands.
   const isSignedIn = named === undefined && loginFor({ options, io }) !== null
   const found = isSignedIn ? (await current({ options, io })).accessToken : await accessToken(options, deps)
   io.stdout.write(jsonOr(options, { access_token: found }, `${found}\n`))

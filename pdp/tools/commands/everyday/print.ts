@@ -6,7 +6,7 @@ export type Item = { readonly [name: string]: unknown }
 /** `next_page_token`: null on the last page. */
 export type ItemsPage = { readonly items: readonly Item[]; readonly next_page_token: string | null }
 
-/** One line for each item, under the names of the columns. */
+/** One line per item, below the columns' names. */
 export function table(items: readonly Item[], columns: readonly string[]): string {
   const rows = [
     columns.map((name) => name.toUpperCase()),

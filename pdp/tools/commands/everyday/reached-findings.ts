@@ -1,4 +1,4 @@
-/** `doctor` checks the connections that a route file needs: to each PDP by a gRPC call, and to the service. */
+/** Checks for `doctor` the connections of a route file: to each PDP by a gRPC call, and to the service. */
 import { readFileSync } from 'node:fs'
 import { connect as connectHttp2, constants, type SecureClientSessionOptions } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
@@ -13,7 +13,7 @@ const GRPC_PORT = 'it must be the gRPC port of a PDP (PORTCULLIS_GRPC_LISTEN), a
 const EMPTY_MESSAGE = Buffer.alloc(5)
 const UNIMPLEMENTED = '12'
 
-/** Connects as the sidecar would, with its certificates, and asks one question without a token. The answer does not matter. */
+/** Connects like the sidecar, with its certificates, and asks a question without token, whose answer does not matter. */
 export async function examineAddress(address: string, pdp: RouteFile['pdp'], folder: string): Promise<Finding> {
   const check = `pdp ${address}`
   const files: { ca?: Buffer; cert?: Buffer; key?: Buffer } = {}
@@ -67,7 +67,7 @@ function askEmpty(origin: string, files: SecureClientSessionOptions): Promise<st
       'content-type': 'application/grpc',
       te: 'trailers',
     })
-    // The session reports the error.
+    // The error is handled at the session.
     call.on('error', () => {})
     let isGrpc = false
     call.on('response', (headers) => {
@@ -83,7 +83,7 @@ function askEmpty(origin: string, files: SecureClientSessionOptions): Promise<st
   })
 }
 
-/** Only connects: the service's answer to a made-up request would mean nothing. */
+/** Only connects, because a service's answer to a made-up request means nothing. */
 export async function examineUpstream(upstream: unknown): Promise<readonly Finding[]> {
   const { url, socket: path }: { url?: unknown; socket?: unknown } = isJsonObject(upstream)
     ? upstream

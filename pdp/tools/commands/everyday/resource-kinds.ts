@@ -6,7 +6,7 @@ import type { Item } from './print.ts'
 export type Resource = {
   readonly name: string
   readonly description: string
-  /** Words for one and for several, such as `an organization` and `organizations`. */
+  /** The words for one item and for several, such as `an organization` and `organizations`. */
   readonly words: readonly [one: string, many: string]
   /** The path of the list, percent-encoded. An item's path is this path and its id. */
   readonly path: (organization: string) => string
@@ -22,13 +22,13 @@ export type Resource = {
   readonly argument?: readonly [flags: string, meaning: string]
   /** Members by the flags: undefined for an absent flag, null for a member to remove. `stored`: the present item; null: a new one. */
   readonly said: (flags: Flags, stored: Item | null, argument: string | undefined) => Item
-  /** Members of a new item where the flags say nothing. */
+  /** A new item's members for which there is no flag. */
   readonly fresh?: (flags: Flags) => Item
   /** The item's value is replaced as a whole, since in a patch null would mean to remove members of the value. */
   readonly isWholeValue?: true
-  /** Further scopes that are needed to write this. */
+  /** More scopes that a write needs. */
   readonly given?: (flags: Flags) => readonly string[]
-  /** The meaning of `--organization`, if it is not the organization in which the command works. */
+  /** The meaning of `--organization`, where it is not the organization of the work. */
   readonly organization?: string
 }
 

@@ -8,7 +8,7 @@ import { type Flags, text } from './flags.ts'
 import { type Item, type ItemsPage, show, table } from './print.ts'
 import { RESOURCES, type Resource } from './resource-kinds.ts'
 
-/** The text for the id in help, where it is not the default. */
+/** Texts for ids in help that differ from the default. */
 const ID_TEXTS: { readonly [member: string]: string } = { user: 'id of the user', key: 'its key' }
 
 type Options = ConnectionOptions & Flags

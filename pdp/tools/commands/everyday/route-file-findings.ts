@@ -1,4 +1,4 @@
-/** `doctor` checks a route file, the PDPs and issuers that it names, and whether the PDP trusts these issuers. */
+/** Checks for `doctor` a route file, its PDPs and issuers, and whether the PDP trusts these issuers. */
 import { spawnSync } from 'node:child_process'
 import { dirname, resolve } from 'node:path'
 import { messageOf } from '../../../shared/base/error-message.ts'
@@ -101,7 +101,7 @@ async function examineSignIn(
   )
 }
 
-/** Checks names that only the PDP knows: resources of its apps, and organizations. No finding if the client may not read them. */
+/** Checks names of apps' resources and of organizations, which only the PDP knows. No finding if the client may not read them. */
 async function examineNames(asked: Examination, { resources, issuers }: RouteFile): Promise<readonly Finding[]> {
   const [apps, organizations] = await Promise.all([
     listed(asked, '/v1/apps', 'manifest:read'),
@@ -132,7 +132,7 @@ async function examineNames(asked: Examination, { resources, issuers }: RouteFil
   ]
 }
 
-/** Checks that an entry without `external` names the PDP itself. */
+/** Checks that an issuer without `external` is the PDP itself. */
 async function examineOwn({ url }: Examination, entries: readonly JsonMembers[]): Promise<Finding> {
   const names = entries.map(({ issuer }) => String(issuer))
   const check = `issuer ${names.join(', ')}`
@@ -194,7 +194,6 @@ async function compare(asked: Examination, issuer: string, document: JsonMembers
   return failed(check, `${keys}but the PDP has other values of ${differs.join(', ')}`, advice)
 }
 
-/** The value without the secret, which no answer contains. */
 function withoutSecret(value: unknown): unknown {
   if (!isJsonObject(value)) return value
   const { client_secret: _, ...rest } = value

@@ -12,10 +12,10 @@ const INIT = '\nWrite a first one with: portcullis-sidecar init'
 export type SignInProvider = {
   readonly issuer: string
   readonly clientId: string
-  /** Null: the provider has no secret. */
+  /** The file of the provider's secret; null: no secret. */
   readonly secretFile: string | null
   readonly keyFile: string | null
-  /** The name in the callback's path; empty for the only provider, whose callback has none. */
+  /** The name in the callback's path; empty for a single provider, whose path has none. */
   readonly name: string
   readonly scope: string
 }

@@ -11,7 +11,7 @@ export type SavedLogin = {
   readonly clientId: string
   readonly accessToken: string
   readonly expiresAtMs: number
-  /** Null: when the token has expired, the person must sign in again. */
+  /** The refresh token; null: after the access token's expiry, the person must sign in again. */
   readonly refreshToken: string | null
 }
 
@@ -24,11 +24,11 @@ export function loginFile(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): st
   return join(env.XDG_CONFIG_HOME ?? folders[platform] ?? join(home, '.config'), 'portcullis', 'login.json')
 }
 
-/** The sign-in at `url`, or without `url` the last one. Null when there is none, or the file has another format. */
+/** The sign-in at `url`, or the last one. Null: there is none, or the file has another format. */
 export const readLogin = (file: string, url: string | null): SavedLogin | null =>
   readLogins(file).findLast((login) => url === null || login.url === url) ?? null
 
-/** All sign-ins; the last one is at the end. */
+/** All sign-ins, the last one at the end. */
 export function readLogins(file: string): readonly SavedLogin[] {
   try {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'))
@@ -53,7 +53,7 @@ const isLogin = (value: unknown): value is SavedLogin =>
 export const saveLogin = (file: string, login: SavedLogin): void =>
   write(file, [...readLogins(file).filter(({ url }) => url !== login.url), login])
 
-/** Writes a new file and renames it, so that nobody reads half of it. Others can never read it. Throws CliError. */
+/** Replaces the file by a complete new one, so that no half-written file is read. Other users cannot read it. Throws CliError. */
 function write(file: string, logins: readonly SavedLogin[]): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })

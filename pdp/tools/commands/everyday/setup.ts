@@ -56,7 +56,7 @@ async function setUp(organization: string, file: string, options: Options, io: N
   for (const resource of resources) made.push(await putAudience(world, resource, resources[0]))
   for (const { issuer, document } of await trustedIssuers(issuers, { resources, fetch }))
     made.push(await putIssuer(world, issuer, document))
-  // A sign-in at another issuer needs a client there, which we cannot make.
+  // Only our own issuer: for another one, we cannot make the client there.
   const own = await ownIssuer(urlOf(options, io.env))
   for (const provider of signIn.filter(({ issuer }) => issuer === own))
     made.push(...(await putSignInClient(connection, { path: file, publicUrl }, provider)))
@@ -134,7 +134,7 @@ async function putPerson(world: World, { id, email }: { id: string; email: strin
 
 type SignInFile = { readonly path: string; readonly publicUrl: string }
 
-/** Creates the client, or adds missing addresses to an existing one. Throws CliError for a name that looks misspelt. */
+/** Creates the client, or adds missing addresses to it. Throws CliError for a name that looks misspelt. */
 async function putSignInClient(
   connection: Connection,
   file: SignInFile,
@@ -169,7 +169,7 @@ async function putSignInClient(
       ...credential,
       scope: provider.scope,
       grant_types: ['authorization_code', 'refresh_token'],
-      // The PDP calls no plain http unless it is configured to.
+      // Only for https: the PDP calls plain http only if configured to.
       ...(backChannel.startsWith('https:') && {
         backchannel_logout_uri: backChannel,
         backchannel_logout_session_required: true,

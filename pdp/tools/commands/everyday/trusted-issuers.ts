@@ -1,4 +1,4 @@
-/** The external issuers of a route file in the form in which the PDP registers them, so that both read their tokens alike. */
+/** A route file's external issuers in the PDP's form of registration, so that both read their tokens alike. */
 
 import type { JsonMembers } from '../../../shared/base/json-text.ts'
 import { isJsonObject } from '../../../shared/domain/json.ts'

@@ -152,7 +152,7 @@ type Holdings = {
   readonly complete: boolean
 }
 
-/** Shows what the person has, then removes it. A person in very many organizations takes several calls. */
+/** Shows a person's holdings, then removes them, in several calls for very many organizations. */
 async function offboard(
   id: string,
   { options, io }: { readonly options: Options & { readonly dryRun?: true }; readonly io: NodeJS.Process },

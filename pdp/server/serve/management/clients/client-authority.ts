@@ -25,13 +25,13 @@ export const holderOf = ({ token: { clientId, scopes }, organizationScope }: Man
   organizationScope,
 })
 
-/** Requires that the client is within the holder's organizations and holds nothing that the holder lacks. Throws RequestProblem. */
+/** Requires that the client is in the holder's organizations and has nothing that the holder lacks. Throws RequestProblem. */
 export async function requireAuthorityOver(deps: Reach, holder: Holder, client: Client): Promise<void> {
   if (client.organization === null) requireUnbound(holder)
   else await requireWithin(holder, client.organization, deps.pdp)
   const lacking = await lackingScopes(deps, holder, client)
   if (lacking.length > 0) throw refusal('scope', lacking, lacking.filter(isServiceScope))
-  // An unbound client manages the whole environment.
+  // An unbound client manages the whole environment, so it needs no further check.
   if (holder.organizationScope.length === 0 || client.organization === null || client.id === holder.clientId) return
   const place = { id: client.id, organization: client.organization }
   refuse('role or permission', await lackingRoles(deps, holder, place))
@@ -84,8 +84,8 @@ async function lackingRoles(
 }
 
 /**
- * Whether the stored secret may stay after a change of the registration. Its setter can act as the client, so the setter
- * must have authority over the changed client.
+ * True if the stored secret may stay after a change of the registration. Its setter can act as the client, and so must have authority over
+ * the changed client.
  */
 export async function mayKeepSecret(
   deps: Reach,
@@ -117,5 +117,5 @@ function isWidened(before: Client, after: Client): boolean {
 }
 
 export const isMethodChanged = (before: Client, after: Client): boolean => methodOf(before) !== methodOf(after)
-// RFC 7591 section 2
+// The authentication method, with the default of RFC 7591 section 2.
 const methodOf = ({ metadata }: Client): unknown => metadata.token_endpoint_auth_method ?? 'client_secret_basic'

@@ -31,7 +31,7 @@ const WEB_URI = { ...URI, ...text('^https?://[^\\s]+$', 'an http or https URL') 
 const METADATA: { readonly [name: string]: JsonSchema } = {
   client_name: LABEL,
   scope: {
-    // RFC 6749 section 3.3
+    // The form of scopes (RFC 6749 section 3.3).
     ...text('^[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$', 'scopes with one space between them'),
     maxLength: 4_096,
     description: 'Scopes that the client may request, separated by spaces.',

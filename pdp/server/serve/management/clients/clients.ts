@@ -38,7 +38,7 @@ export function addClients(app: FastifyInstance, deps: ManagementDeps): void {
       'Registers a client, or replaces its registration. A generated secret is returned only in this answer. The stored secret is replaced if the client gets rights that the client that set the secret may not give.',
     body: CLIENT_BODY,
     answer: CLIENT,
-    // Locked so that the client's place in the tree and the meaning of its roles cannot change meanwhile.
+    // The locks keep the client's position in the tree and the meaning of its roles.
     locks: () => [DIRECTORY, ENVIRONMENT, TOKENS],
     async prepare({ at, caller, params, body }) {
       await requireRegistration(at, caller, wantedClient(params, body))
@@ -89,7 +89,7 @@ const wantedClient = ({ client_id: id }: { readonly client_id: string }, body: C
   metadata: metadataOf(body),
 })
 
-/** A client of an organization can exchange only tokens of clients there (`requireExchange`), so other names are refused. */
+/** Issues of names of other organizations' clients, whose tokens this client could not exchange (`requireExchange`). */
 async function exchangeIssues(
   { directory, pdp }: ManagementDeps,
   id: string,
@@ -148,7 +148,7 @@ function addClientReads(app: FastifyInstance, deps: ManagementDeps): void {
   })
 }
 
-/** The stored client, null if the caller may not see it. Its entity tag covers registration and secret. */
+/** The stored client; null: it is missing or hidden from the caller. The entity tag covers registration and secret. */
 async function stateOf(at: ManagementDeps, caller: ManagementClient, id: string): Promise<Client | null> {
   const client = await at.directory.client(id)
   return client !== null && (await isWithin(caller, client.organization, at.pdp)) ? client : null

@@ -1,4 +1,4 @@
-/** Accepts an invitation: grants all that it gives, or nothing, after checks against the current state. */
+/** Accepts an invitation: checks the present state, then grants all that it gives, or nothing. */
 
 import type { User } from '../../../../engine/store/directory.ts'
 import type { Lock } from '../../../../engine/store/journal-lock.ts'
@@ -34,7 +34,7 @@ export function createAcceptance(deps: {
   return async (token, { user, person }) => {
     const organization = (await deps.find(token))?.organization
     if (organization === undefined) return 'gone'
-    // Locks, so that nobody changes roles, members or the person meanwhile.
+    // The locks keep roles, members and the person unchanged.
     const logs: readonly Lock[] = [{ person: user }, { beside: ENVIRONMENT }, organization]
     try {
       await withModels(() =>

@@ -85,7 +85,7 @@ const BODY = object(
   },
   ['issuer', 'client_id', 'name'],
 )
-/** The organization of a bound client stands before the `~`. */
+/** Matches a name, before whose `~` is a bound client's organization. */
 const NAME = /^(?:[\w.-]{1,128}~)*[a-z0-9][a-z0-9-]{0,62}$/
 const PROVIDER = object({ id: ID, ...SHOWN }, ['id', 'issuer', 'client_id', 'name'])
 const PATH = '/v1/identity-providers/:id'
@@ -162,8 +162,8 @@ const providerOf = async (at: Reach, caller: ManagementClient, id: string): Prom
   (await providersFor(at, caller)).find((one) => one.id === id) ?? null
 
 /**
- * A bound client manages providers for its own organizations only: such a provider signs in nobody else's people, and is trusted
- * neither for a second factor nor for tokens. Throws RequestProblem.
+ * The document for a bound client's provider: its organizations' people only, no trust for a second factor, no tokens. Throws
+ * RequestProblem.
  */
 async function ownDocument(
   at: Reach,
@@ -173,7 +173,7 @@ async function ownDocument(
   const { id, wanted, stored } = of
   const reach = await reachOf(caller, at.pdp)
   if (reach !== null && !('within' in reach)) return wanted
-  // A provider of another organization is not shown, but its id stays taken.
+  // A provider of another organization stays hidden, but its id is taken.
   if (stored === null) {
     await requireOwnName(at, caller, id)
     if ((await at.identityProviders.list()).some((one) => one.id === id)) throw denied('the id is taken')
@@ -200,13 +200,13 @@ function requireUsable(id: string, document: ProviderDocument): void {
       isIssuer,
       'must be a URL with https, unless its host is a loopback address, without query and fragment',
     ],
-    // A new account belongs to no organization yet, so a provider that is bound to some could not sign it in.
+    // A provider with organizations could not sign in a new account, which belongs to none yet.
     [
       '/creates_accounts',
       creates !== true || (organizations ?? organization) === undefined,
       'cannot be true with organizations',
     ],
-    // The token for such an assertion is bound to the organization, but its person may have rights elsewhere.
+    // Forbidden, because the assertion's person may have rights outside the organization to which the token is bound.
     ['/identity_assertions', assertions !== true || organization === undefined, 'cannot be true with organization'],
   ]
   const issues = problems.flatMap(([place, isRight, message]) => (isRight ? [] : [{ place, message }]))

@@ -1,4 +1,4 @@
-/** The part of a trusted issuer's registration that names its transmitter of security events (SSF), and the state of the stream from it. */
+/** The transmitter of security events (SSF) in a trusted issuer's registration, and the state of its stream. */
 import type { ValidationIssue } from '../../../../shared/domain/errors.ts'
 import type { SignalsDocument } from '../../../../signals/receiver/registration.ts'
 import { ID, type JsonSchema, object, SECRET, text, whole } from '../../http/schemas.ts'
@@ -72,7 +72,7 @@ export const STREAM_STATE: JsonSchema = whole({
   failed_at: INSTANT,
 })
 
-/** Issues that no schema can express. */
+/** Issues that a schema cannot express. */
 export function signalsIssues(ssf: SignalsDocument): readonly ValidationIssue[] {
   const { issuer, metadata_uri: metadata, authorization } = ssf
   const { token, token_endpoint: endpoint, client_id: client, client_secret: secret, scope, resource } = authorization

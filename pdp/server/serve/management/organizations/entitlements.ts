@@ -103,7 +103,7 @@ export function addEntitlements(app: FastifyInstance, deps: ManagementDeps): voi
   addEntitlementReads(app, deps)
 }
 
-/** The entitlement from the store, or from the external source that owns it. */
+/** The entitlement: stored, or from the external source that owns it. */
 async function entitlementOf(
   { store, entitlements }: ManagementDeps,
   { org, key }: { readonly org: string; readonly key: string },

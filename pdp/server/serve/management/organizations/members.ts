@@ -51,7 +51,7 @@ function addWrites(app: FastifyInstance, deps: ManagementDeps): void {
       await at.store.write(org, [{ kind: 'membership', user, membership }], { context })
       if (status !== 'active') await at.sessions.endMember({ organization: org, user }, context)
       const isAsked = patch === null || Object.hasOwn(patch, 'status')
-      // Without this, the block by a company's directory would still keep the user out of every organization.
+      // Lifts the block by a company's directory, which would keep the user out of all organizations.
       if (blocked && isAsked && status === 'active' && caller.organizationScope.length === 0)
         await at.provisioning.setBlocked(user, false)
       return { ...put(before !== null, { user, ...membership }), left: membership }
@@ -116,7 +116,7 @@ async function statusFor(
   { user, before, wanted }: { user: string; before: MembershipStatus | null; wanted: MembershipStatus },
 ): Promise<MembershipStatus> {
   if (caller.organizationScope.length === 0 || wanted === 'invited') return wanted
-  // Only an active membership can be suspended, so the person has agreed to it.
+  // Only an active membership can be suspended, so the person has agreed to a suspended one, too.
   if (before === 'active' || before === 'suspended') return wanted
   for (const { organization } of await directory.activeMemberships(user))
     if (await isWithin(caller, organization.id, pdp)) return wanted

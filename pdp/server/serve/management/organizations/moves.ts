@@ -1,4 +1,4 @@
-/** Moves an organization: roles of its new ancestors apply in it, and clients of its former ancestors keep nothing in it. */
+/** Moves an organization: its new ancestors' roles apply there, and its former ancestors' clients lose what they held there. */
 
 import { type MovedClient, SYSTEM } from '../../../../engine/store/directory.ts'
 import type { Change, WriteContext } from '../../../../shared/domain/change.ts'
@@ -22,7 +22,7 @@ export async function moveOrganization(
   caller: ManagementClient,
   { from, to, context }: Move,
 ): Promise<{
-  /** Clients of former ancestors: their tokens ended, and they lost what they held in the organization. */
+  /** Clients of former ancestors, whose tokens ended and which lost what they held in the organization. */
   readonly lost_access: readonly string[]
   /** Clients in the organization that need new secrets or keys: a client of `lost_access` or an unknown one had set them. */
   readonly lost_secrets: readonly string[]
@@ -36,7 +36,7 @@ export async function moveOrganization(
   const inside = new Set(await moves.below(to.id))
   // Clients of its former siblings and their descendants lose their access as well.
   const outside = (await moves.below(left.at(-1) ?? '')).filter((id) => !inside.has(id))
-  // Locked so that no client writes into the organization with the rights of its former place in the tree.
+  // The locks keep clients from writing into the organization by the rights of its former position.
   await moves.lock([...inside])
   const clients = await moves.clientsOf([...outside, ...inside], CLIENTS_MAX + 1)
   if (clients.length > CLIENTS_MAX) {
@@ -59,14 +59,14 @@ async function chainAt({ pdp }: Reach, parent: string | null): Promise<readonly 
   return parent === null ? [] : ((await pdp.ancestors(parent)) ?? [])
 }
 
-/** Clients that a former ancestor can act as: its people know the secrets that they set, and may have used them to set others. */
+/** Clients that a former ancestor could act as: its people know the secrets they set, by which they may have set others. */
 async function exposedOf(
   { directory }: Reach,
   { strangers, own }: { readonly strangers: readonly MovedClient[]; readonly own: readonly MovedClient[] },
 ): Promise<readonly string[]> {
   const setters = new Set(own.flatMap(({ secretSetBy }) => (secretSetBy === null ? [] : [secretSetBy])))
   const known = new Set(strangers.map(({ id }) => id))
-  // If the setter of a secret was deleted, nobody knows who had the setter's secret.
+  // A deleted setter counts as exposed, because its own secret may have been known to anybody.
   for (const id of setters) if (id !== SYSTEM && (await directory.client(id)) === null) known.add(id)
   const exposed = new Set<string>()
   for (let before = -1; before < exposed.size; ) {

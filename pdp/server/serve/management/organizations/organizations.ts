@@ -117,7 +117,7 @@ function addReads(app: FastifyInstance, deps: ManagementDeps): void {
   })
 }
 
-/** A bound client may place an organization below its own, and must not move its own. Returns the stored organization. */
+/** Requires that a bound client places an organization below its own and does not move its own. Returns the stored one. */
 async function requirePlace(
   deps: ManagementDeps,
   caller: ManagementClient,
@@ -125,7 +125,7 @@ async function requirePlace(
 ): Promise<Organization | null> {
   const existing = await findOrganization(deps, wanted.id)
   if (caller.organizationScope.length === 0) return existing
-  // An id that another tenant has gets the same answer as one that nobody has.
+  // An id of another tenant gets the same answer as an unused one.
   if (existing === null || !(await isWithin(caller, wanted.id, deps.pdp))) await requireOwnName(deps, caller, wanted.id)
   if (existing !== null) {
     await requireWithin(caller, wanted.id, deps.pdp)

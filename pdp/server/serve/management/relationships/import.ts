@@ -15,7 +15,7 @@ const WRITE_CHARACTERS_MAX = 4 * 1024 * 1024
 const ISSUES_MAX = 100
 
 export type Progress = {
-  /** All lines up to this one are stored; an import resumes after it. */
+  /** The last stored line, with all before it; an import goes on after it. */
   readonly line: number
   /** How many tuples the import has read so far. */
   readonly tuplesCount: number
@@ -24,13 +24,13 @@ export type Progress = {
 type Line = { readonly number: number; readonly text: string }
 
 /**
- * Reads lines after `fromLine`, and reports progress after each transaction, at least once. Throws RequestProblem and
- * PdpError with the lines that are wrong; lines that were reported as stored stay stored.
+ * Imports lines after `fromLine`, with progress after each transaction, at least once. Throws RequestProblem and PdpError with the wrong
+ * lines; stored lines stay.
  */
 export async function* importTuples(source: {
   readonly pieces: AsyncIterable<Buffer>
   readonly fromLine: number
-  /** Writes the tuples that `tuplesOf` returns under the models at the time of the write. */
+  /** Writes the tuples of `tuplesOf` under the models in force at the write. */
   write(tuplesOf: (restriction: Restriction) => readonly Tuple[]): Promise<{ revision: number }>
 }): AsyncGenerator<Progress> {
   const { fromLine, write } = source

@@ -102,7 +102,7 @@ function parseKey(text: string): Tuple {
       return { object, relation, subject, expiresAtMs: null }
     }
   } catch {
-    // The function refuses it below.
+    // The function below refuses it.
   }
   throw refuseParameter('page_token', 'is not a page token of this list')
 }

@@ -52,7 +52,7 @@ export function addRelationshipStreams(app: FastifyInstance, deps: ManagementDep
         description: 'Resumes an import: lines up to this one are skipped.',
       },
     },
-    // No schema: it would be applied to the members of the stream object.
+    // A schema would be applied to the stream object's own members.
     body: {
       description: 'One tuple on each line: JSON as in a request body, or `tuple` or `tuple instant` in plain text.',
     },

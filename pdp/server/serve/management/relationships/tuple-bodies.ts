@@ -10,7 +10,7 @@ import { refuseParameter } from '../../http/pagination.ts'
 import { type JsonSchema, object, TIMESTAMP } from '../../http/schemas.ts'
 import { RequestProblem } from '../../http/status.ts'
 
-/** The bound is above the longest name that the grammar allows, so that a longer one gets an error that says what is wrong. */
+/** A name in a body. The bound exceeds the longest real name, so that a longer one gets a good error. */
 const WORD = { type: 'string', maxLength: 1_024 }
 export const PARTS = { object: WORD, relation: WORD, subject: WORD }
 export const PARTS_REQUIRED = ['object', 'relation', 'subject']
@@ -31,7 +31,7 @@ export const TUPLE: JsonSchema = {
   description: 'The text type:id#relation@subject, or an object with its parts, an expiry and a condition.',
 }
 const MEMBERS: ReadonlySet<string> = new Set(['object', 'relation', 'subject', 'expires_at', 'condition'])
-// An instant of RFC 3339, as the schema's date-time requires it.
+// Matches an RFC 3339 instant as strictly as the schema's date-time.
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/
 
 /**
@@ -82,7 +82,6 @@ function withExpiry(tuple: Tuple, instant: string): Tuple | string {
   return Number.isNaN(expiresAtMs) ? 'expires_at is not an instant' : { ...tuple, expiresAtMs }
 }
 
-/** The filter of a list or an export. */
 export type TupleFilter = Partial<TupleKey>
 const FORMS = {
   object: { is: isObject, hint: 'type:id, such as doc:1' },
@@ -90,7 +89,7 @@ const FORMS = {
   subject: { is: isSubject, hint: 'type:id or type:id#relation, such as user:alice or group:staff#member' },
 }
 
-/** Throws RequestProblem for a filter that no tuple can match, because a misspelt filter would look like an empty list. */
+/** Reads a filter. Throws RequestProblem if it can match no tuple, since a typo would look like an empty list. */
 export function parseFilter({ object, relation, subject }: TupleFilter): TupleFilter {
   const given = Object.entries({ object, relation, subject }).filter(([, value]) => value !== undefined)
   const filter: TupleFilter = Object.fromEntries(given)
@@ -107,7 +106,7 @@ export function presentTuple({ expiresAtMs, ...tuple }: Tuple) {
   return { ...tuple, expires_at: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString() }
 }
 
-/** One line of an export, which parseTupleLine can read. */
+/** A line of an export, in the form for parseTupleLine. */
 export function formatTupleLine(tuple: Tuple, format: 'json' | 'text'): string {
   const name = formatTuple(tuple)
   // Plain text has no form for a condition. An import reads lines of both kinds.

@@ -1,6 +1,6 @@
 /**
- * Roles that a write gives indirectly: a new member of a group gets the group's roles, a moved organization the grants of its new
- * ancestors, and a membership that becomes active all that the person holds there.
+ * Roles that a write gives indirectly: the group's to its new member, those of new ancestors in a moved organization, and a person's own
+ * when the membership becomes active.
  */
 
 import type { HeldRole, Store } from '../../../../engine/store/contract.ts'
@@ -16,7 +16,7 @@ import { RequestProblem } from '../../http/status.ts'
 import type { Reach } from '../deps.ts'
 
 const SCOPE = 'roles:write'
-/** The scope for adding members also allows to say which clients act for them. */
+/** The scope for adding members, which includes saying which clients act for them. */
 const DELEGATING = 'directory:write'
 /** The most grants of one organization that are read. If there are more, the write is refused. */
 const GRANTS_MAX = 1_000
@@ -26,7 +26,7 @@ const GROUP = 'group:'
 
 type Given = { readonly roles: readonly HeldRole[]; readonly what: string }
 
-/** Throws RequestProblem if these tuples add a member to a group whose roles the caller may not give. */
+/** Throws RequestProblem if these tuples give a new group member roles that the caller may not give. */
 export async function requireGivenToGroups(
   at: Reach,
   caller: ManagementClient,
@@ -54,7 +54,7 @@ export async function requireGivenByMove(
   await requireGivable(at, caller, { log, given: { roles, what: 'holders of a role above it would have' } })
 }
 
-/** Throws RequestProblem if a membership becomes active, its person thereby gets roles back, and the caller may not give them. */
+/** Throws RequestProblem if a membership becomes active and so gives its person roles that the caller may not give. */
 export async function requireGivenByReturn(
   at: Reach,
   caller: ManagementClient,
@@ -114,7 +114,7 @@ async function requireGivable(
     const given = new Set(held.flatMap((role) => definitions(role) ?? []))
     if (given.size === 0) continue
     if (!caller.token.scopes.has(SCOPE)) throw lacksScope(`${what} ${listed([...given])}`)
-    // An unbound client manages the whole environment, but gives nobody more management scopes than it has.
+    // An unbound client manages the whole environment, but gives only management scopes that it has.
     if (caller.organizationScope.length === 0) {
       for (const key of beyondCaller(caller, [...given])) lacking.add(key)
       continue
@@ -127,8 +127,8 @@ async function requireGivable(
 }
 
 /**
- * All roles of a person and of the person's groups, in all organizations; with `app`, only that app's. Roles count although a
- * membership withholds them, because a suspension may end.
+ * The roles of a person and the person's groups in all organizations; with `app`, only the app's. Roles that a membership withholds count,
+ * because a suspension may end.
  */
 export async function rolesOfUser(
   { store, provisioning }: Reach,
@@ -182,7 +182,7 @@ async function readGrants(
   return [...new Map(grants.map(({ app, role }) => [JSON.stringify([app, role]), { app, role }])).values()]
 }
 
-/** Permissions that manage Portcullis are also scopes: the error says for which ones a client may ask. */
+/** Permissions that manage Portcullis are also scopes: the error names those that a client may ask for. */
 export const lacksPermissions = (lacking: readonly string[]): RequestProblem =>
   lacksScopes(`a client can give only permissions that it holds itself; it lacks ${listed(lacking)}`, [
     ...scopesIn(lacking),

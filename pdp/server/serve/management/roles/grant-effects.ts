@@ -18,13 +18,13 @@ export type Effect = {
 export type Effects = {
   readonly gains: readonly Effect[]
   readonly loses: readonly Effect[]
-  /** False: there were more grants or effects than the limits, so some are missing. */
+  /** True if all effects are here; false: there are more grants or effects than the limits allow. */
   readonly complete: boolean
 }
 
 /**
- * Reads grants of `app` and of organization-wide roles, if anybody holds a role that changes. A permission that another grant also
- * gives is not an effect. `roles`: the roles of `app` before and after.
+ * The effects of changed roles: reads grants only if a changed role is held. A permission that another grant also gives is no effect.
+ * `roles`: the app's roles before and after.
  */
 export async function grantEffects(
   store: Pick<Store, 'roleGrants' | 'rows'>,
@@ -52,7 +52,7 @@ export async function grantEffects(
         subject,
         organization: log === ENVIRONMENT ? null : log,
       })
-      // Only the effects of grants in this log; other logs report their own.
+      // Other logs report the effects of their own grants.
       for (const key of new Set(permissionsOf(roles, change.after))) if (!before.has(key)) gains.push(effect(key))
       for (const key of new Set(permissionsOf(roles, change.before))) if (!after.has(key)) loses.push(effect(key))
     }
@@ -85,7 +85,7 @@ async function readHoldings(
   return { holdings, complete: false }
 }
 
-/** Whether anybody holds a role that changes. */
+/** True if a changed role is held. */
 async function isAnyHeld(
   store: Pick<Store, 'roleGrants'>,
   { app, roles, before, after }: Parameters<typeof grantEffects>[1],
@@ -99,7 +99,7 @@ async function isAnyHeld(
   return false
 }
 
-/** The other logs whose grants also apply in a log. The tree above all of them is read together. */
+/** The other logs whose grants apply in a log. The tree above all logs is read together. */
 async function readJournalsAbove(
   store: Pick<Store, 'rows'>,
   logs: readonly JournalId[],

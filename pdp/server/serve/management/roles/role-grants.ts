@@ -168,7 +168,7 @@ async function writeGrant(
   return ok(existing === undefined ? grant : present(existing))
 }
 
-/** Under the lock of the organization, so that nobody joins between this look and the grant. Throws RequestProblem. */
+/** Requires a single member, under the organization's lock, so that no one joins before the grant. Throws RequestProblem. */
 async function requireOnly(deps: ManagementDeps, of: { log: JournalId; group: string; member: string }): Promise<void> {
   if (typeOf(of.group) !== 'group') throw new RequestProblem('request_invalid', 'only_member is for a group')
   const others = await othersIn(deps, of)
@@ -184,8 +184,8 @@ async function requireSubject(deps: ManagementDeps, subject: string): Promise<vo
 }
 
 /**
- * A bound client can give only permissions that it holds itself. An unbound client manages the whole environment, but roles
- * of the built-in app are management scopes for people, of which it gives only its own.
+ * Requires that the client holds the permissions that it gives. An unbound client may give all, except those of the built-in app: they are
+ * management scopes for people, and it gives only its own.
  */
 export async function requireHolding(
   deps: Pick<ManagementDeps, 'pdp'>,

@@ -74,7 +74,7 @@ export function addRoles(app: FastifyInstance, deps: ManagementDeps): void {
   addReads(app, deps)
 }
 
-/** Only the built-in app gives management scopes to people. Throws RequestProblem. */
+/** Refuses management scopes: only the built-in app gives these to people. Throws RequestProblem. */
 function requireNoManagement({ permissions }: OrganizationRole): void {
   const [key] = permissions.filter(isManagementKey)
   if (key === undefined) return

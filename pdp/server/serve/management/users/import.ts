@@ -1,4 +1,4 @@
-/** Imports people of another system with their password hashes: all of a file, or none. */
+/** Imports another system's people with their password hashes: the whole file or nothing. */
 import type { FastifyInstance } from 'fastify'
 import { DIRECTORY } from '../../../../shared/domain/journal.ts'
 import { isStream, piecesOf } from '../../http/bodies.ts'
@@ -23,7 +23,7 @@ export function addUserImport(app: FastifyInstance, deps: ManagementDeps): void 
       operation: 'importUsers',
       summary: `Creates the users of up to ${LINES_MAX} lines, all or none. A password hash of another system becomes one of ours at the user's first sign-in.`,
       bodies: ['lines'],
-      // No schema: it would be applied to the members of the stream object.
+      // A schema would be applied to the stream object's own members.
       body: {
         description:
           'A JSON object on each line: `id`, and optionally `email`, `email_verified`, `name` and `password_hash`, which is of bcrypt, Argon2, PBKDF2 or scrypt in PHC or modular crypt form.',
@@ -34,7 +34,7 @@ export function addUserImport(app: FastifyInstance, deps: ManagementDeps): void 
       answer: whole({ users: { type: 'integer' }, dry_run: { type: 'boolean' } }),
       lengthy: true,
       locks: () => [DIRECTORY],
-      // The file is read before the lock, so that a caller who sends slowly keeps nobody waiting.
+      // The file is read before the lock, so that a slow sender delays no one.
       prepare: async ({ body }) => {
         if (!isStream(body))
           throw new RequestProblem('media_type_unsupported', 'send the lines as application/x-ndjson')

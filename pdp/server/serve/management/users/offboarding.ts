@@ -1,4 +1,4 @@
-/** Shows everything that a person holds, and ends it when the person leaves. */
+/** Shows all that a person holds, and ends it when the person leaves. */
 import type { FastifyInstance } from 'fastify'
 import type { Change } from '../../../../shared/domain/change.ts'
 import { DIRECTORY, ENVIRONMENT, TOKENS } from '../../../../shared/domain/journal.ts'
@@ -9,7 +9,7 @@ import type { ManagementDeps } from '../deps.ts'
 import { addManagementRoute, found, ok } from '../route.ts'
 import { requireAuthorityOverUser } from './user-authority.ts'
 
-/** The most holdings of one kind that one call shows or removes. ORGANIZATIONS_TOGETHER: how many organizations it locks at once. */
+/** How many holdings of one kind a call shows or removes. ORGANIZATIONS_TOGETHER: how many organizations it locks at once. */
 const HELD_MAX = 1_000
 const ORGANIZATIONS_TOGETHER = 50
 const WRITES = ['roles:write', 'relationships:write'] as const
@@ -63,7 +63,7 @@ export function addOffboarding(app: FastifyInstance, deps: ManagementDeps): void
       const lacking = WRITES.filter((scope) => !caller.token.scopes.has(scope))
       if (lacking.length > 0) throw lacksScopes(`offboarding needs ${lacking.join(' and ')}`, lacking)
       await holdingsOf(at, id)
-      // Sign-ins and tokens end first, so that nobody gains from a slow end of the rest.
+      // Sign-ins and tokens end first, so that they are useless while the rest takes its time.
       await atomically([DIRECTORY, ENVIRONMENT, TOKENS], async (now, again) => {
         await requireAuthorityOverUser(now, again, id)
         const user = await now.directory.user(id)
@@ -138,7 +138,7 @@ async function takeAway(
   const [membership] = memberships
   const leaving: readonly Change[] =
     membership === undefined ? [] : [{ kind: 'membership', user: id, membership: null }]
-  // A membership that withholds the person's other holdings ends after them.
+  // A membership that withholds other holdings ends last, so that they do not count meanwhile.
   const parts = membership?.status === 'active' ? [[...rest, ...leaving]] : [rest, leaving]
   for (const changes of parts) if (changes.length > 0) await store.write(log, changes, { context })
   if (membership !== undefined) await sessions.endMember({ organization: log, user: id }, context)

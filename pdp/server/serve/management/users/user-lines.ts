@@ -18,7 +18,7 @@ const LABEL_FORM = new RegExp(LABEL.pattern)
 
 export type ReadUser = { readonly line: number; readonly user: ImportedUser }
 
-/** Empty lines are skipped. Throws RequestProblem with every line that is wrong, and for too many lines. */
+/** The users in the lines; empty lines are skipped. Throws RequestProblem with all wrong lines, and for too many lines. */
 export async function readUserLines(pieces: AsyncIterable<Buffer>): Promise<readonly ReadUser[]> {
   const users: ReadUser[] = []
   const issues: ValidationIssue[] = []

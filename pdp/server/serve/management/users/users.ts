@@ -139,14 +139,13 @@ function addUserDelete(app: FastifyInstance, deps: ManagementDeps): void {
 /** `same`: the password equals the stored one, which has this hash. */
 type Password = { readonly kind: 'none' } | { readonly kind: 'same' | 'new'; readonly hash: string }
 
-/** The hash for a password. If it equals the stored one, nothing changes and no session ends. */
+/** The hash of a password. If it is the stored one, nothing changes and sessions stay. */
 async function preparePassword(directory: Directory, id: string, password: string): Promise<Password> {
   const stored = await storedHash(directory, id)
   if (stored !== null && (await verifySecret(password, stored))) return { kind: 'same', hash: stored }
   return { kind: 'new', hash: await hashSecret(password) }
 }
 
-/** Runs `work` when it is the client's turn. */
 async function inTurn<T>(semaphore: Semaphore, work: () => Promise<T>, client: string): Promise<T> {
   try {
     return await semaphore(work, client)
