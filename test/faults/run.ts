@@ -22,7 +22,7 @@ function chosen(): readonly Fault[] {
 }
 
 async function main(faults: readonly Fault[]): Promise<void> {
-  const system = await startSystem(values.short === true ? { counts: { pdps: 2, sidecars: 2 } } : {})
+  const system = await startSystem({})
   const on = machine()
   const played: Played[] = []
   const counts = { passed: 0, failed: 0 }
