@@ -60,15 +60,11 @@ export function findPrograms(): Programs | null {
     ? readdirSync(base).find((one) => existsSync(join(base, one, 'bin/postgres')))
     : undefined
   const missing = [
-    ...['etcd', 'haproxy', 'python3', 'redis-server'].filter(
-      (name) => spawnSync('which', [name]).status !== 0,
-    ),
+    ...['etcd', 'haproxy', 'python3', 'redis-server'].filter((name) => spawnSync('which', [name]).status !== 0),
     ...(version === undefined ? ['postgresql'] : []),
   ]
   for (const name of missing)
-    console.log(
-      `${name} is not installed (Debian: apt-get install etcd-server haproxy postgresql redis-server)`,
-    )
+    console.log(`${name} is not installed (Debian: apt-get install etcd-server haproxy postgresql redis-server)`)
   if (missing.length > 0 || version === undefined) return null
   const packages = ['patroni[etcd3]==4.1.5', 'psycopg2-binary==2.9.11']
   const patroni = installFromPypi('patroni', { packages, modules: 'patroni, psycopg2' })

@@ -47,11 +47,9 @@ const short = words.includes('--short')
 const { status } = spawnSync(
   join('node_modules', '.bin', 'node'),
   [
-    ...[
-      join('node_modules', 'vitest', 'vitest.mjs'),
-      'run',
-      ...(short ? inShort() : ['.long.test.ts', ...inPart()]),
-    ],
+    join('node_modules', 'vitest', 'vitest.mjs'),
+    'run',
+    ...(short ? inShort() : ['.long.test.ts', ...inPart()]),
     ...words.filter((word) => word !== '--short'),
   ],
   { stdio: 'inherit', env: { ...process.env, ...(!short && { PORTCULLIS_LONG_TESTS: 'yes' }) } },
