@@ -137,7 +137,7 @@ async function openSignInMemory(
   }
   const memory = await redisMemory({
     url: redisUrl,
-    ...redisLines(log, 'sessions'),
+    ...redisLines(log, 'sessions', redisUrl),
   })
   shutdown.add('sessions', () => memory.close())
   return memory
@@ -163,7 +163,7 @@ async function openReplayMemory(
   const memory = await redisReplayMemory({
     url,
     clock,
-    ...redisLines(log, 'proofs'),
+    ...redisLines(log, 'proofs', url),
   })
   shutdown.add('redis', () => memory.close())
   return memory

@@ -36,7 +36,7 @@ export async function entitlementParts(config: PdpConfig, deps: { store: Store; 
     entitlements:
       external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
     sharedCache:
-      url === null ? noSharedCache() : await redisSharedCache({ url, masterKey, ...redisLines(log, 'entitlements') }),
+      url === null ? noSharedCache() : await redisSharedCache({ url, masterKey, ...redisLines(log, 'entitlements', url) }),
   }
 }
 
@@ -46,7 +46,7 @@ export async function proofMemory(
   { log, shutdown }: { log: Log; shutdown: Shutdown },
 ): Promise<{ replay?: RedisReplayMemory }> {
   if (url === null) return {}
-  const replay = await redisReplayMemory({ url, clock: Date.now, ...redisLines(log, 'proofs') })
+  const replay = await redisReplayMemory({ url, clock: Date.now, ...redisLines(log, 'proofs', url) })
   shutdown.add('proof memory', async () => replay.close())
   return { replay }
 }

@@ -31,16 +31,18 @@ export type RedisWatch = {
   /** It took a write. */
   readonly onWritten?: () => void
 }
-/** One line when Redis fails for `part`, the use of the connection, and one when it takes a write again. */
-export function redisLines(log: Log, part: 'entitlements' | 'proofs' | 'sessions'): RedisWatch {
+/** One line when the Redis of `url` fails for `part`, the use of the connection, and one when it takes a write again. */
+export function redisLines(log: Log, part: 'entitlements' | 'proofs' | 'sessions', url: string): RedisWatch {
+  // The hosts alone: before them may stand a password.
+  const address = /\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url)?.[1]
   let isWell = true
   return {
     onError({ message }) {
-      if (isWell) log.warn({ event: 'redis_failed', part, reason: message })
+      if (isWell) log.warn({ event: 'redis_failed', part, address, reason: message })
       isWell = false
     },
     onWritten() {
-      if (!isWell) log.info({ event: 'redis_back', part })
+      if (!isWell) log.info({ event: 'redis_back', part, address })
       isWell = true
     },
   }

@@ -54,6 +54,19 @@ const isRemembered = async (memory: Memory | undefined, one = proof()): Promise<
   }
 }
 
+test.each([
+  ['redis://bob:pass@word@redis.example:6379/2', 'redis.example:6379'],
+  ['rediss://redis.example', 'redis.example'],
+  ['redis+sentinel://:secret@a:26379,b:26379/name/0', 'a:26379,b:26379'],
+  ['redis+cluster://bob:secret@[::1]:6379,b', '[::1]:6379,b'],
+])('a line about %s has no password, and the address %s', (url, address) => {
+  const lines: string[] = []
+  const log = createLog({ service: 'test', level: 'info', destination: { write: (line) => void lines.push(line) } })
+  redisLines(log, 'proofs', url).onError(new Error('it failed'))
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ event: 'redis_failed', address }])
+  expect(lines[0]).not.toMatch(/secret|word/)
+})
+
 describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-sentinel)', () => {
   let servers: readonly [TestRedis, TestRedis]
   beforeAll(async () => {
@@ -68,10 +81,9 @@ describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-s
     const lines: string[] = []
     const destination = { write: (line: string) => void lines.push(line) }
     const log = createLog({ service: 'test', level: 'info', destination })
-    const memory = await redisReplayMemory({
-      ...{ url: `redis://127.0.0.1:${address.port}`, clock: Date.now },
-      ...redisLines(log, 'proofs'),
-    })
+    const place = `127.0.0.1:${address.port}`
+    const url = `redis://${place}`
+    const memory = await redisReplayMemory({ url, clock: Date.now, ...redisLines(log, 'proofs', url) })
     await expect.poll(() => isRemembered(memory)).toBe(true)
     await next.command('replicaof', 'no', 'one')
     await former.command('replicaof', '127.0.0.1', String(portOf(next)))
@@ -79,8 +91,8 @@ describe.skipIf(!hasRedis())('a failover of Redis (Debian: redis-server, redis-s
     expect(await isRemembered(memory)).toMatch(/READONLY/)
     await expect.poll(() => isRemembered(memory)).toBe(true)
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-      { event: 'redis_failed', part: 'proofs', reason: expect.stringContaining('READONLY') },
-      { event: 'redis_back', part: 'proofs' },
+      { event: 'redis_failed', part: 'proofs', address: place, reason: expect.stringContaining('READONLY') },
+      { event: 'redis_back', part: 'proofs', address: place },
     ])
     memory.close()
     await address.close()
