@@ -36,7 +36,9 @@ export async function entitlementParts(config: PdpConfig, deps: { store: Store; 
     entitlements:
       external === null ? storeEntitlements(store) : httpEntitlements({ ...external, store, fetch: globalThis.fetch }),
     sharedCache:
-      url === null ? noSharedCache() : await redisSharedCache({ url, masterKey, ...redisLines(log, 'entitlements', url) }),
+      url === null
+        ? noSharedCache()
+        : await redisSharedCache({ url, masterKey, ...redisLines(log, 'entitlements', url) }),
   }
 }
 
