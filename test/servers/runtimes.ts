@@ -1,6 +1,6 @@
 /** Real servers and parsers of other languages, installed from their registries into a folder outside the project. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -92,13 +92,6 @@ export function rack3(): Sought {
 export const php = (): Sought => (runs('php', ['-v'], '/') ? { command: 'php', args: [] } : 'php is not there')
 export const go = (): Sought => (runs('go', ['version'], '/') ? { command: 'go', args: ['run'] } : 'go is not there')
 
-/** Whether the file has had this text before; it has it now. */
-function isWritten(path: string, text: string): boolean {
-  if (existsSync(path) && readFileSync(path, 'utf8') === text) return true
-  writeFileSync(path, text)
-  return false
-}
-
 const GIN = 'github.com/gin-gonic/gin@v1.12.0'
 
 /** Builds the program, since `go run` would leave its child behind. */
@@ -108,11 +101,10 @@ export function gin(program: string): Sought {
   mkdirSync(folder, { recursive: true })
   if (!existsSync(join(folder, 'go.mod')) && !runs('go', ['mod', 'init', 'server.test'], folder))
     return 'go cannot make a module'
-  const command = join(folder, 'server')
-  if (isWritten(join(folder, 'main.go'), program) && existsSync(command)) return { command, args: [] }
+  writeFileSync(join(folder, 'main.go'), program)
   if (!runs('go', ['get', GIN], folder) || !runs('go', ['build', '-o', 'server', '.'], folder))
     return 'go cannot build gin'
-  return { command, args: [] }
+  return { command: join(folder, 'server'), args: [] }
 }
 
 const SPRING = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
@@ -132,12 +124,8 @@ export function spring(program: string): Sought {
     writeFileSync(join(folder, 'pom.xml'), SPRING)
     if (!runs('mvn', ['-q', '-B', COPY, '-DoutputDirectory=jars'], folder)) return 'mvn cannot get Spring Boot'
   }
-  const isCompiled = existsSync(join(folder, 'reports', 'Reports.class'))
-  const isSame = isWritten(join(folder, 'Reports.java'), program)
-  if (
-    !(isSame && isCompiled) &&
-    !runs('javac', ['-parameters', '-cp', join(jars, '*'), '-d', '.', 'Reports.java'], folder)
-  )
+  writeFileSync(join(folder, 'Reports.java'), program)
+  if (!runs('javac', ['-parameters', '-cp', join(jars, '*'), '-d', '.', 'Reports.java'], folder))
     return 'javac cannot compile it'
   return {
     command: 'java',
