@@ -135,7 +135,7 @@ export async function createEndpoints(deps: IdentityDeps, parts: EndpointsParts)
       revocations,
       secretSemaphore: semaphores.people,
       provider: () => providers.current().provider,
-      ...{ passkeys, consent, delegations },
+      ...{ passkeys, consent, delegations, pdp },
     },
     (path) => joining.get(path) ?? upstream.screens(path),
   )

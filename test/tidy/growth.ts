@@ -81,6 +81,7 @@ const OTHERS: { readonly [place: string]: string } = {
   'pdp/shared/token/provider-failure.ts': 'answers of a provider',
   'pdp/shared/token/redis.ts': 'settings',
   'pdp/shared/token/remote-keys.ts:isSafeKeyUrl': 'metadata of an issuer',
+  'pdp/shared/base/html.ts:joined': 'what is shown to people',
   'pdp/shared/base/invisible.ts': 'what is shown to people',
   'pdp/shared/token/sign-in-refusal.ts': 'the route file, and answers of the issuer that it names',
   'pdp/shared/token/remote-keys.ts:readJson': 'answers of an issuer',

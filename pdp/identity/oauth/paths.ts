@@ -27,6 +27,7 @@ export const PATHS = {
   accountInvitation: '/account/invitation',
   accountProviders: '/account/providers',
   accountDelegations: '/account/delegations',
+  accountAccess: '/account/access',
   accountProof: '/account/proof',
   logout: '/oauth/logout',
   logoutConfirm: '/oauth/logout/confirm',

@@ -1,7 +1,7 @@
 /** The types of a model: as a picture that the server lays out, and as a table with the same content. */
 import type { Direct, Expression, Model } from '../../engine/decide/model.ts'
-import { EMPTY, type Html, html } from '../../shared/base/html.ts'
-import { joined, name } from './parts.ts'
+import { EMPTY, type Html, html, joined } from '../../shared/base/html.ts'
+import { name } from './parts.ts'
 import { drawings } from './sections/drawing.ts'
 import { type Place, table } from './sections/table.ts'
 

@@ -28,10 +28,6 @@ function marked(text: string): readonly Html[] {
   return [...pieces, html`${text.slice(at)}`]
 }
 
-/** The items, with commas between them. */
-export const joined = (items: readonly Html[]): Html =>
-  html`${items.map((item, i) => html`${i === 0 ? EMPTY : ', '}${item}`)}`
-
 export const link = (to: string, text: string | Html): Html => html`<a href="${to}">${text}</a>`
 
 /** A URL of the console. Parameters without a value are left out, so that equal states have equal URLs. */

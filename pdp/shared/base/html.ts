@@ -30,6 +30,10 @@ export const html = (parts: TemplateStringsArray, ...values: readonly Value[]): 
 
 export const EMPTY: Html = html``
 
+/** The items, with commas between them. */
+export const joined = (items: readonly Html[]): Html =>
+  html`${items.map((item, i) => html`${i === 0 ? EMPTY : ', '}${item}`)}`
+
 function render(value: Value): string {
   if (typeof value === 'string') return escapeText(value)
   return value instanceof Html ? value.toString() : value.map(render).join('')

@@ -43,7 +43,7 @@ beforeAll(async () => {
   const at = { issuer, adminSecret: ADMIN_SECRET, host: HOST, ports, databaseUrl: database.connectionString }
   const settings = { ...pdpSettings({ ...at, dataDirectory: folder }), mail: { folder: mails }, branding: BRANDING }
   await startPdp(settings, { log, shutdown })
-  const scope = 'directory:write clients:write manifest:write'
+  const scope = 'directory:write clients:write manifest:write relationships:write'
   const admin = { issuer, clientId: 'admin', clientSecret: ADMIN_SECRET, scope }
   const { access_token: token } = await clientToken(admin)
   manage = async (method, path, body) => {
@@ -52,6 +52,20 @@ beforeAll(async () => {
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
   }
   await manage('PUT', '/v1/organizations/acme', { name: NAMES.rtl })
+  const model = `model
+  schema 1.1
+type user
+type group
+  relations
+    define member: [user]
+type folder
+  relations
+    define viewer: [user]
+type doc
+  relations
+    define viewer: [group#member]
+`
+  await manage('PUT', '/v1/apps/docs/manifest', { audiences: [], permissions: {}, roles: {}, model })
   await manage('PUT', '/v1/clients/ledger', {
     ...{ client_name: NAMES.emoji, redirect_uris: [CALLBACK], token_endpoint_auth_method: 'none' },
     ...{ application_type: 'native', scope: 'openid profile offline_access' },
@@ -97,6 +111,14 @@ async function newPerson(name: string): Promise<string> {
   await manage('PUT', `/v1/users/${id}`, { name, email: `${id}@acme.example`, password: PASSWORD })
   await manage('PUT', `/v1/organizations/acme/members/${id}`, { role: 'member', status: 'active' })
   return `${id}@acme.example`
+}
+/** Relationships of a person, with names of any kind. */
+async function reachMuch(email: string): Promise<void> {
+  const user = `user:${email.split('@', 1)[0]}`
+  const folders = Array.from({ length: 101 }, (_, i) => `folder:${i}#viewer@${user}`)
+  await manage('POST', '/v1/organizations/acme/relationships', {
+    write: [`group:staff#member@${user}`, `doc:${'long'.repeat(60)}#viewer@group:staff#member`, ...folders],
+  })
 }
 async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.getByLabel(say('E-mail address')).fill(email)
@@ -194,6 +216,13 @@ test.each(['light', 'dark'] as const)(
     await look('delegation-granted')
     await page.goto('/account')
     await look('account-full')
+    await reachMuch(email)
+    await page.locator('a[href*="/account/access"]').click()
+    await shows(page, 'By type and relation')
+    await look('access')
+    await page.goto('/account/access?organization=nowhere')
+    await look('access-elsewhere')
+    await page.goto('/account')
     await press(page, 'End all others')
     await shows(page, 'All others have ended')
     await look('account-ended-others')
@@ -241,9 +270,11 @@ test('no page is wider than the window when its text is twice as large', async (
   await page.goto('/account')
   await signIn(page, email)
   await shows(page, email)
+  await reachMuch(email)
   for (const path of [
     '/account',
     '/account/password',
+    '/account/access',
     '/account/authenticator',
     '/account/delegations?client_id=agent',
   ]) {

@@ -18,6 +18,7 @@ import { createAcceptance } from '../../../pdp/server/serve/management/invitatio
 import { createNetworks, parseNetwork } from '../../../pdp/shared/base/addresses.ts'
 import { masterKeysOf } from '../../../pdp/shared/base/encryption.ts'
 import type { Change } from '../../../pdp/shared/domain/change.ts'
+import type { Pdp } from '../../../pdp/shared/domain/decision.ts'
 import { ENVIRONMENT } from '../../../pdp/shared/domain/journal.ts'
 import type { JsonObject } from '../../../pdp/shared/domain/json.ts'
 import { createLog, type Log } from '../../../pdp/shared/process/log.ts'
@@ -79,6 +80,8 @@ export async function openWorld(
     clientDocuments?: IdentityDeps['clientDocuments']
     /** Of a whole request. Without it, a busy machine may take its time. */
     deadlineMs?: number
+    /** Makes the PDP that identity asks slower, or otherwise different. */
+    pdp?: (pdp: Pdp) => Pdp
   } = {},
 ): Promise<World> {
   const database = await openTestDatabase()
@@ -103,7 +106,7 @@ export async function openWorld(
     sql,
     store,
     directory,
-    pdp: createPdp({ store }),
+    pdp: (options.pdp ?? ((pdp) => pdp))(createPdp({ store })),
     appendJournal,
     appendEvents,
     fetch: options.fetch ?? globalThis.fetch,

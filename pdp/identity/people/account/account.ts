@@ -10,6 +10,7 @@ import { createMailedTokens, type MailedKind } from '../mail/mailed-tokens.ts'
 import { createNotices, type Notices } from '../mail/notices.ts'
 import { createPasswords } from '../passwords/new-password.ts'
 import { createPasswordRules } from '../passwords/password-rules.ts'
+import { showAccess } from './access.ts'
 import { changeAuthenticator, showAuthenticator } from './authenticator.ts'
 import { createBrowserCookies } from './browser-cookies.ts'
 import { askToDelegate, delegate } from './delegations.ts'
@@ -46,12 +47,17 @@ type OwnScreen = {
   act(parts: AccountParts, visit: AccountVisit, by: Change): Promise<View>
 }
 
+/** Shows a page to a person who is signed in. */
+const ownPage =
+  (path: string, show: OwnScreen['show']): Screen['show'] =>
+  async (parts, visit) => {
+    const person = await personOf(parts, visit)
+    return person === null ? signInFirst(parts, visit, path) : show(parts, visit, person)
+  }
+
 /** A screen for a person who is signed in. A change needs a recent sign-in, and a form that was made for this session. */
 const own = (path: string, screen: OwnScreen): Screen => ({
-  async show(parts, visit) {
-    const person = await personOf(parts, visit)
-    return person === null ? signInFirst(parts, visit, path) : screen.show(parts, visit, person)
-  },
+  show: ownPage(path, screen.show),
   async act(parts, visit, form) {
     const person = await personOf(parts, visit)
     if (person === null || !person.isFresh) return signInFirst(parts, visit, path)
@@ -74,6 +80,7 @@ const SCREENS: ReadonlyMap<string, Screen> = new Map<string, Screen>([
   [PATHS.accountForgotten, { show: askForLink, act: sendLink }],
   [PATHS.accountReset, { show: askForNew, act: takeNew, link: 'reset' }],
   [PATHS.accountDelegations, own(PATHS.accountDelegations, { show: askToDelegate, act: delegate })],
+  [PATHS.accountAccess, { show: ownPage(PATHS.accountAccess, showAccess) }],
   [PATHS.accountPassword, own(PATHS.accountPassword, { show: showChange, act: takeChange })],
   [
     PATHS.accountAuthenticator,

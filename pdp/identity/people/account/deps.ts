@@ -2,6 +2,7 @@
 import type { Provider } from 'oidc-provider'
 import type { Directory, Sql } from '../../../engine/store/directory.ts'
 import type { MasterKeys } from '../../../shared/base/encryption.ts'
+import type { Pdp } from '../../../shared/domain/decision.ts'
 import type { Log } from '../../../shared/process/log.ts'
 import type { FrameOf } from '../../html/frame.ts'
 import type { AppendEvents } from '../../issuer/append.ts'
@@ -39,6 +40,7 @@ export type AccountDeps = Required<AccountSettings> & {
   readonly issuer: string
   readonly sql: Sql
   readonly directory: Directory
+  readonly pdp: Pdp
   readonly devices: Devices
   readonly frameOf: FrameOf
   /** The provider of the current signing keys. */

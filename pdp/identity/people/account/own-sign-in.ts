@@ -19,8 +19,10 @@ const NOBODY = { email: '', problem: null } as const
 const TARGETS: readonly string[] = [
   ...[PATHS.account, PATHS.accountPassword, PATHS.accountVerification, PATHS.accountAuthenticator],
   ...[PATHS.accountPasskeys, PATHS.accountInvitation, PATHS.accountProviders],
-  PATHS.accountDelegations,
+  ...[PATHS.accountDelegations, PATHS.accountAccess],
 ]
+/** Pages that keep the question of their URL while the person signs in. */
+const KEEPING: readonly string[] = [PATHS.accountDelegations, PATHS.accountAccess]
 
 /** The parameter that says that a form led to the sign-in page and has changed nothing. */
 const UNSENT = 'unsent'
@@ -28,7 +30,7 @@ const UNSENT = 'unsent'
 /** Sends the browser to sign in and then to this page. */
 export function signInFirst({ issuer }: AccountParts, { req, res }: AccountVisit, to: string): null {
   const waiting = waitingSignIn(req)
-  const kept = to === PATHS.accountDelegations ? requestIn(req.url) : []
+  const kept = KEEPING.includes(to) ? requestIn(req.url) : []
   const unsent: [string, string][] = req.method === 'POST' ? [[UNSENT, 'yes']] : []
   const query = `${new URLSearchParams([['to', to], ...unsent, ...kept])}${waiting === null ? '' : `&${waiting.query}`}`
   goTo(res, `${urlOf(issuer, PATHS.accountSignIn)}?${query}`, 'same-origin')
@@ -117,7 +119,7 @@ export async function begin(parts: AccountParts, visit: AccountVisit, signedIn: 
 function targetOf({ req }: AccountVisit): string {
   const to = new URLSearchParams(req.url?.split('?')[1] ?? '').get('to') ?? ''
   const path = TARGETS.includes(to) ? to : PATHS.account
-  if (path === PATHS.accountDelegations) return `${path}?${requestIn(req.url)}`
+  if (KEEPING.includes(path)) return `${path}?${requestIn(req.url)}`
   const waiting = waitingSignIn(req)
   return waiting === null ? path : `${path}?${waiting.query}`
 }

@@ -1,13 +1,13 @@
 /** A person: access, roles, memberships, sessions, decisions and changes, and buttons to end them. */
 
 import { membershipOf } from '../../../engine/writes/memberships.ts'
-import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { EMPTY, type Html, html, joined } from '../../../shared/base/html.ts'
 import { ENVIRONMENT } from '../../../shared/domain/journal.ts'
 import type { Membership } from '../../../shared/domain/membership.ts'
 import { asRequestProblem, STATUS } from '../../serve/http/status.ts'
 import type { UserHoldings } from '../../serve/management/users/offboarding.ts'
 import { shellWord } from '../answer-texts.ts'
-import { address, alert, called, hidden, instant, joined, link, name, status, verdict } from '../parts.ts'
+import { address, alert, called, hidden, instant, link, name, status, verdict } from '../parts.ts'
 import { askedAgain } from '../question.ts'
 import { addMemberForm, giveRoleForm } from '../sections/known-roles.ts'
 import { didYouMeanPerson } from '../sections/near-people.ts'

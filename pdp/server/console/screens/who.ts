@@ -1,12 +1,12 @@
 /** Two screens: subjects that may do something, and resources on which a subject may; as pages or CSV, each row with its question. */
 
-import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { EMPTY, type Html, html, joined } from '../../../shared/base/html.ts'
 import type { AskedSubject } from '../../../shared/domain/decision.ts'
 import { typeOf } from '../../../shared/domain/names.ts'
 import { existsAsSubject } from '../../serve/decisions/answer.ts'
 import { asRequestProblem, RequestProblem } from '../../serve/http/status.ts'
 import { SCREEN_LINKS } from '../layout.ts'
-import { address, alert, csv, field, hidden, joined, link, name, problems, status } from '../parts.ts'
+import { address, alert, csv, field, hidden, link, name, problems, status } from '../parts.ts'
 import {
   isSupposed,
   parametersOf,

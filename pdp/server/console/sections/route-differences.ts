@@ -1,7 +1,7 @@
 /** Sidecars of one resource with different route files: the differences side by side, the newest file first. */
-import { EMPTY, type Html, html } from '../../../shared/base/html.ts'
+import { EMPTY, type Html, html, joined } from '../../../shared/base/html.ts'
 import type { ReportedRoute, ReportedSidecar } from '../../serve/grpc/route-reports.ts'
-import { alert, instant, joined, name } from '../parts.ts'
+import { alert, instant, name } from '../parts.ts'
 import { type Place, table } from './table.ts'
 
 /** How many older files of one resource are compared. */

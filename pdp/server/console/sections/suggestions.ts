@@ -1,4 +1,5 @@
 /** Suggestions for fields that ask for a name: names that begin with the typed text, and people who are found by it. */
+import { resourceTypes } from '../../../engine/reach/reach.ts'
 import { nameBefore } from '../../../shared/domain/names.ts'
 import type { ConsoleVisit } from '../visit.ts'
 
@@ -27,7 +28,7 @@ export async function typesFor(
   kind: 'subject' | 'resource',
 ): Promise<readonly string[]> {
   const types = organization === null ? [] : await deps.management.pdp.types(organization)
-  return [...new Set(kind === 'subject' ? [...SUBJECT_TYPES, ...types] : [...types, 'app', 'organization'])]
+  return kind === 'resource' ? resourceTypes(types) : [...new Set([...SUBJECT_TYPES, ...types])]
 }
 
 /** Objects and subjects of stored relationships whose names begin with the text. */

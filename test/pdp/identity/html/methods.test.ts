@@ -39,6 +39,7 @@ test.each([
   '/account/forgotten',
   '/account/reset?token=none',
   '/account/invitation',
+  '/account/access?organization=acme',
   '/account/passkeys',
   '/account/passkey.js',
   '/account/providers',
