@@ -251,7 +251,8 @@ export async function startLoad(system: System): Promise<Load> {
   ]
   async function stop(): Promise<void> {
     stopped = true
-    await Promise.race([Promise.all(workers), delay(CLIENT_TIMEOUT_MS)])
+    // With a reference, this timer would keep the process alive for a minute after its last line.
+    await Promise.race([Promise.all(workers), delay(CLIENT_TIMEOUT_MS, undefined, { ref: false })])
     for (const pool of pools) await pool.destroy()
   }
   return load
