@@ -1,7 +1,6 @@
 /** Connections to Redis: a silent one is closed and opened again. */
 import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../base/error-message.ts'
-import type { Log } from '../process/log.ts'
 
 /** A connection without a reply for this time is dead: a network that drops packets does not close connections. */
 const SILENT_MS = 1_000
@@ -31,23 +30,6 @@ export type RedisWatch = {
   /** It took a write. */
   readonly onWritten?: () => void
 }
-/** One line when the Redis of `url` fails for `part`, the use of the connection, and one when it takes a write again. */
-export function redisLines(log: Log, part: 'entitlements' | 'proofs' | 'sessions', url: string): RedisWatch {
-  // The hosts alone: before them may stand a password.
-  const address = /\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url)?.[1]
-  let isWell = true
-  return {
-    onError({ message }) {
-      if (isWell) log.warn({ event: 'redis_failed', part, address, reason: message })
-      isWell = false
-    },
-    onWritten() {
-      if (!isWell) log.info({ event: 'redis_back', part, address })
-      isWell = true
-    },
-  }
-}
-
 const CLUSTER_OPTIONS = {
   clusterRetryStrategy: OPTIONS.retryStrategy,
   slotsRefreshTimeout: SILENT_MS,
