@@ -46,18 +46,22 @@ export async function send(
   }
 }
 
+/** Again while the answer is 503: beside other parts, a machine with two cores may have no time for it. */
+async function insist(...request: Parameters<typeof send>): ReturnType<typeof send> {
+  for (let tries = 1; ; tries++) {
+    const answer = await send(...request)
+    if (answer.status !== 503 || tries === TRIES_MAX) return answer
+    await delay(RETRY_MS)
+  }
+}
+
 export async function createWorld(origin: string, adminSecret: string): Promise<Tokens> {
   const keys = ecKeys()
   const admin = await mint(origin, { id: 'admin', secret: adminSecret, scope: SCOPES })
   const put = async (path: string, body: object): Promise<void> => {
     const headers = { authorization: `Bearer ${admin}`, 'content-type': 'application/json' }
-    for (let tries = 1; ; tries++) {
-      const { status, text } = await send(origin, { path, method: 'PUT', headers, body: JSON.stringify(body) })
-      if (status < 300) return
-      // While the other parts start, a machine with two cores may have no time for it.
-      if (status !== 503 || tries === TRIES_MAX) throw new Error(`PUT ${path}: ${status} ${text}`)
-      await delay(RETRY_MS)
-    }
+    const { status, text } = await insist(origin, { path, method: 'PUT', headers, body: JSON.stringify(body) })
+    if (status >= 300) throw new Error(`PUT ${path}: ${status} ${text}`)
   }
   await put(`/v1/organizations/${ORGANIZATION}`, { name: 'Acme' })
   await put('/v1/apps/documents/manifest', { audiences: [RESOURCE] })
@@ -133,7 +137,7 @@ async function* pages(origin: string, { token, path }: { readonly token: string;
   for (let after = ''; ; ) {
     const target = `/v1/organizations/${ORGANIZATION}/${path}?page_size=1000${after}`
     const headers = { authorization: `Bearer ${token}` }
-    const { status, text } = await send(origin, { path: target, method: 'GET', headers })
+    const { status, text } = await insist(origin, { path: target, method: 'GET', headers })
     if (status !== 200) throw new Error(`the ${path} cannot be read: ${status} ${text}`)
     const { items, next_page_token: next } = JSON.parse(text)
     yield* items

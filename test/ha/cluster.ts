@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { parse } from 'yaml'
 import { locateCluster } from '../../pdp/engine/store/embedded-postgres/process.ts'
 import { createPart, type Part } from '../faults/part.ts'
 import { type Link, openLink } from '../faults/proxy.ts'
@@ -245,7 +246,8 @@ const settingsOf = ({
   etcd3: { hosts: [`127.0.0.1:${etcdPort}`], use_proxies: true },
   bootstrap: {
     dcs: {
-      ...{ ttl: 20, loop_wait: loopSeconds, retry_timeout: 3, synchronous_mode: true, synchronous_mode_strict: true },
+      ...(parse(printed('bootstrap:\n')).bootstrap.dcs as object),
+      loop_wait: loopSeconds,
       postgresql: {
         use_pg_rewind: true,
         parameters: { max_connections: 150, wal_keep_size: '256MB', fsync: 'off', wal_log_hints: 'on' },
@@ -265,20 +267,26 @@ const settingsOf = ({
   },
 })
 
-const proxySettings = (members: readonly Member[], ports: HaCluster['ports']): string => `
+/** The block of the page for operators that begins so. */
+function printed(begin: string): string {
+  const [, rest] = readFileSync('docs/availability.md', 'utf8').split(`\n${begin}`)
+  return `${begin}${rest?.split('```')[0] ?? ''}`
+}
+
+const proxySettings = (members: readonly Member[], ports: HaCluster['ports']): string => {
+  const servers = members.map((one) => `  server ${one.name} 127.0.0.1:${one.port} check port ${one.restPort}`)
+  const [head = ''] = printed('listen primary\n').split('  server ')
+  const listens = Object.entries(ports).map(([kind, port]) => {
+    const cuts = head.replace('primary\n', `${kind}\n`).replace(' :5432', ` 127.0.0.1:${port}`)
+    return [kind === 'cuts' ? cuts : cuts.replace(' on-marked-down shutdown-sessions', ''), ...servers].join('\n')
+  })
+  return `
 defaults
   mode tcp
   timeout connect 1s
   timeout client 1h
   timeout server 1h
-${Object.entries(ports)
-  .map(
-    ([kind, port]) => `
-listen ${kind}
-  bind 127.0.0.1:${port}
-  option httpchk GET /primary
-  default-server inter 500ms fall 2 rise 1${kind === 'cuts' ? ' on-marked-down shutdown-sessions' : ''}
-${members.map((one) => `  server ${one.name} 127.0.0.1:${one.port} check port ${one.restPort}`).join('\n')}`,
-  )
-  .join('\n')}
+
+${listens.join('\n\n')}
 `
+}
