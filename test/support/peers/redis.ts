@@ -33,17 +33,18 @@ export async function startSentinel(name: string, primaryPort: number): Promise<
 }
 
 const SLOTS = 16_384
-/** Far from the last port, of which its nodes take those 10,000 above. */
-const BUS_OFFSET = 10_000
 
 /** Three primaries, each with a third of the slots, and a replica of the first as the last. */
 export async function startRedisCluster(): Promise<readonly TestRedis[]> {
   const nodes: TestRedis[] = []
+  const buses: string[] = []
   while (nodes.length < 4) {
     const port = await freePort()
-    if (port + BUS_OFFSET > 65_535) continue
+    // Without a bus port of its own a node takes the port 10,000 above, which any client of this machine may have.
+    const bus = String(await freePort())
+    buses.push(bus)
     const folder = mkdtempSync(join(tmpdir(), 'portcullis-redis-'))
-    const own = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder]
+    const own = ['--port', String(port), '--cluster-port', bus, '--bind', '127.0.0.1', '--save', '', '--dir', folder]
     nodes.push(await start(port, () => [...own, '--cluster-enabled', 'yes', '--cluster-node-timeout', '1000']))
   }
   const [first, , , replica] = nodes
@@ -52,7 +53,7 @@ export async function startRedisCluster(): Promise<readonly TestRedis[]> {
     const [from, to] = [i, i + 1].map((third) => Math.ceil((third * SLOTS) / 3))
     await node.command('cluster', 'addslotsrange', `${from}`, `${(to ?? 0) - 1}`)
   }
-  for (const node of nodes) await node.command('cluster', 'meet', '127.0.0.1', new URL(first.url).port)
+  for (const node of nodes) await node.command('cluster', 'meet', '127.0.0.1', new URL(first.url).port, buses[0] ?? '')
   const id = await first.command('cluster', 'myid')
   const until = async (node: TestRedis, words: readonly string[], found: RegExp): Promise<void> => {
     while (!found.test(await node.command(...words).catch(String))) await new Promise((done) => setTimeout(done, 100))
