@@ -253,12 +253,17 @@ describe('a policy that the chart no longer wants', () => {
   test('cannot be opened again with its rights, nor can it close that of the team', async () => {
     for (const [name, spec] of [
       ['portcullis-unprotected-9100', { podSelector: {}, ingress: [{}] }],
+      // A Pod that no policy selects is open.
+      ['portcullis-unprotected-9100', { podSelector: { matchLabels: { a: 'b' } }, policyTypes: ['Ingress'] }],
+      ['portcullis-unprotected-9100', { podSelector: {}, policyTypes: ['Egress'] }],
       ['of-the-team', { podSelector: {}, policyTypes: ['Ingress'] }],
     ] as const) {
       const found = await cluster.kube.must('GET', policyIn('team-a', name))
-      expect([name, (await own.send('PUT', policyIn('team-a', name), { ...found, spec })).status]).toEqual([name, 422])
-      await cluster.kube.must('DELETE', policyIn('team-a', name))
+      const { status } = await own.send('PUT', policyIn('team-a', name), { ...found, spec })
+      expect([name, spec, status]).toEqual([name, spec, 422])
     }
+    for (const name of ['portcullis-unprotected-9100', 'of-the-team'])
+      await cluster.kube.must('DELETE', policyIn('team-a', name))
   })
 })
 
