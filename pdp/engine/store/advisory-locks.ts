@@ -14,6 +14,6 @@ export const ADVISORY_LOCKS = {
   clusterOwner: '7079882305113',
   /** Transactions that raise a journal share it until they end, with a second number: that of the table `sole_lease`. */
   soleLease: '1887334514',
-  /** The same, with a second number from the table `lease_holder` and the journal (migrations/0034-shared-lease.sql). */
+  /** Transactions that raise a journal share it too, with a second number from the table `lease_holder` and the journal. */
   intent: '1887334516',
 } as const

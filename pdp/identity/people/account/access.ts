@@ -27,7 +27,7 @@ export async function showAccess(parts: AccountParts, { req, frame }: AccountVis
     return of(html`<p>${texts.which}</p>${active.map((one) => html`<p>${accessLink(frame, one, 'name')}</p>`)}`)
   const organization = asked === null ? only : active.find(({ id }) => id === asked)
   if (organization === undefined) return of(alertOf(texts.elsewhere), 'invalid')
-  if (!(await parts.mailAttempts.take(`access of ${user.id}`, SHOWN_PER_HOUR_MAX)))
+  if (!(await parts.attempts.take(`access of ${user.id}`, SHOWN_PER_HOUR_MAX)))
     return of(alertOf(texts.tooMany), 'tooMany')
   const subject = { type: 'user' as const, id: user.id }
   const found = await readReach(parts.pdp, { organization: organization.id, subject })

@@ -24,7 +24,7 @@ import { showChange, takeChange } from './password-change.ts'
 import { askToConfirm, verify } from './verification.ts'
 import { type AccountVisit, type Change, isOwnForm, type Person, personOf } from './visit.ts'
 
-const MAIL_WINDOW_MS = 3_600_000
+const ATTEMPTS_WINDOW_MS = 3_600_000
 
 export type Account = {
   /** Answers a path below `/account`. Throws PdpError `store_unavailable`. */
@@ -100,12 +100,12 @@ export function createAccount(deps: AccountDeps, more: (path: string) => Screen 
   const { deliveries, sql, clock, issuer, directory, mailer, log, appendEvents, revocations } = deps
   const tokens = createMailedTokens(deps)
   const scripts = readScripts()
-  const mailAttempts = createSharedAttempts({ sql, clock, windowMs: MAIL_WINDOW_MS })
-  const notices = createNotices({ issuer, directory, mailer, log, deliveries, mailAttempts })
+  const attempts = createSharedAttempts({ sql, clock, windowMs: ATTEMPTS_WINDOW_MS })
+  const notices = createNotices({ issuer, directory, mailer, log, deliveries, attempts })
   const parts: AccountParts = {
     ...rest,
     tokens,
-    mailAttempts,
+    attempts,
     notices,
     cookies: createBrowserCookies(deps),
     rules: createPasswordRules({ list }),

@@ -64,7 +64,7 @@ export type AccountParts = Omit<AccountDeps, 'knownPasswords'> & {
   readonly tokens: MailedTokens
   readonly cookies: BrowserCookies
   /** Counts for all nodes together, in windows of an hour. */
-  readonly mailAttempts: SharedAttempts
+  readonly attempts: SharedAttempts
   readonly notices: Notices
   readonly rules: PasswordRules
   readonly passwords: Passwords

@@ -53,10 +53,10 @@ const toSignIn = ({ req, frame: { mount, words } }: AccountVisit): Html =>
 export async function sendLink(parts: AccountParts, visit: AccountVisit, form: URLSearchParams): Promise<View> {
   const { req, res, frame } = visit
   const { forgotten, mails } = frame.words.account
-  const { mailer, mailAttempts, cookies, deliveries, devices } = parts
+  const { mailer, attempts, cookies, deliveries, devices } = parts
   if (mailer === null) return askForLink(parts, visit)
   const source = devices.source(req)
-  if (!(await mailAttempts.take(`links for ${source.address}`, ASKS_MAX)))
+  if (!(await attempts.take(`links for ${source.address}`, ASKS_MAX)))
     return shown(frame, forgotten.title, html`${alertOf(forgotten.tooMany)}${toSignIn(visit)}`, 'tooMany')
   const browser = cookies.mark(req, res)
   cookies.keepSignIn(res, waitingSignIn(req)?.id ?? '')
@@ -79,7 +79,7 @@ const codesOf = ({ masterKeys }: Pick<AccountParts, 'masterKeys'>, browser: stri
 const spaced = (code: string): string => `${code.slice(0, CODE_DIGITS / 2)} ${code.slice(CODE_DIGITS / 2)}`
 
 async function mailLink(
-  { issuer, sql, directory, tokens, mailer, mailAttempts, log }: AccountParts,
+  { issuer, sql, directory, tokens, mailer, attempts, log }: AccountParts,
   asked: {
     readonly email: string
     readonly source: Source
@@ -100,7 +100,7 @@ async function mailLink(
     return
   }
   const budget = source.deviceOf(person.id) ?? 'strangers'
-  if (!(await mailAttempts.take(`links to ${person.id} for ${budget}`, MAILS_MAX))) {
+  if (!(await attempts.take(`links to ${person.id} for ${budget}`, MAILS_MAX))) {
     log.warn({ event: 'mail_withheld', user: person.id })
     return
   }
@@ -172,14 +172,14 @@ async function tokenOf(
 
 /** Checks the code, which proves that the person with the link also asked for it. After that the link belongs to this browser. */
 async function takeCode(parts: AccountParts, { req, res, frame }: AccountVisit, given: string): Promise<View> {
-  const { sql, tokens, cookies, mailAttempts } = parts
+  const { sql, tokens, cookies, attempts } = parts
   const token = cookies.kept(req, 'reset')
   const found = token === '' ? null : await tokens.find(sql, 'reset', token)
   if (found === null) return gone(frame)
   const { browser, email } = found
   if (browser === null || cookies.isSame(req, browser)) return newPasswordPage(frame, email, null)
   const { tooManyCodes, goneTitle } = frame.words.account.reset
-  if (!(await mailAttempts.take(`codes for ${digestOf(token)}`, CODES_MAX)))
+  if (!(await attempts.take(`codes for ${digestOf(token)}`, CODES_MAX)))
     return notGood(frame, goneTitle, tooManyCodes, 'tooMany')
   const digits = Buffer.from(given.replaceAll(/\D/g, '').slice(0, CODE_DIGITS).padEnd(CODE_DIGITS))
   if (!codesOf(parts, browser).some((code) => timingSafeEqual(Buffer.from(code), digits)))

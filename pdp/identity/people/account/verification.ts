@@ -33,12 +33,12 @@ export async function verify(parts: AccountParts, visit: AccountVisit, { person,
 }
 
 async function mailLink(parts: AccountParts, { frame }: AccountVisit, { user }: Person): Promise<View> {
-  const { sql, issuer, mailer, mailAttempts, tokens, deliveries, log } = parts
+  const { sql, issuer, mailer, attempts, tokens, deliveries, log } = parts
   const { id, email } = user
   const { verification, mails } = frame.words.account
   if (mailer === null || email === null || !isMailAddress(email))
     return shown(frame, verification.title, html`${alertOf(verification.noMail)}${back(frame)}`, 'invalid')
-  if (!(await mailAttempts.take(`verification of ${id}`, MAILS_MAX)))
+  if (!(await attempts.take(`verification of ${id}`, MAILS_MAX)))
     return shown(frame, verification.title, html`${alertOf(verification.tooMany)}${back(frame)}`, 'tooMany')
   const token = await tokens.create(sql, 'verification', { user: id, email, browser: null })
   const mail = linkMail(mails.verification, `${urlOf(issuer, PATHS.accountVerification)}?token=${token}`)

@@ -25,11 +25,11 @@ export function createNotices(deps: {
   readonly issuer: string
   readonly directory: Pick<Directory, 'user'>
   readonly mailer: Mailer | null
-  readonly mailAttempts: SharedAttempts
+  readonly attempts: SharedAttempts
   readonly deliveries: Pick<Deliveries, 'later'>
   readonly log: Log
 }): Notices {
-  const { issuer, directory, mailer, mailAttempts, deliveries, log } = deps
+  const { issuer, directory, mailer, attempts, deliveries, log } = deps
   const { host } = new URL(issuer)
   return {
     send(user, notice, { words, left = 0 }) {
@@ -40,7 +40,7 @@ export function createNotices(deps: {
       deliveries.later(async () => {
         const email = (await directory.user(user))?.email ?? null
         if (email === null || !isMailAddress(email)) return
-        if (await mailAttempts.take(`notices to ${user}`, NOTICES_MAX)) return mailer.send({ to: email, ...mail })
+        if (await attempts.take(`notices to ${user}`, NOTICES_MAX)) return mailer.send({ to: email, ...mail })
         log.warn({ event: 'mail_withheld', user })
       })
     },
